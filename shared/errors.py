@@ -1,0 +1,100 @@
+"""Every error a user can meet, as one tree.
+
+CdcError                     one sentence naming what, where and what to do
+├── ProfileError             the profile is not usable (exit status 2)
+├── LeaderError              the leader, its settings or its binlog
+│   ├── BinlogPurgedError    the leader no longer has the binlog the topic continues from
+│   ├── UnsupportedError     a binlog event, column type or statement that cannot be carried exactly
+│   └── LeaderLinkError      the connection is down; trying again may help
+├── TopicError               the topic cannot be read or written
+│   ├── TopicLockedError     another producer writes to it
+│   ├── RecordTooLargeError  one event exceeds what the topic stores
+│   ├── OffsetGoneError      retention or re-creation removed records still needed
+│   └── TopicLinkError       the cluster is not reachable; trying again may help
+├── EventError               a topic record is not an event
+├── SequenceError            the topic repeats, reorders or lost an event
+└── FollowerError            the follower, its settings or a statement on it
+    ├── DivergedError        the follower's rows are not what the leader's were
+    └── FollowerLinkError    the connection is down; trying again may help
+"""
+
+from __future__ import annotations
+
+
+class CdcError(Exception):
+    """Something a user can act on; its text is the whole message."""
+
+    #: exit status of the program that stops with it
+    exit_status = 1
+
+
+class ProfileError(CdcError):
+    exit_status = 2
+
+
+class LeaderError(CdcError):
+    pass
+
+
+class BinlogPurgedError(LeaderError):
+    pass
+
+
+class UnsupportedError(LeaderError):
+    pass
+
+
+class LeaderLinkError(LeaderError):
+    pass
+
+
+class TopicError(CdcError):
+    pass
+
+
+class TopicLockedError(TopicError):
+    pass
+
+
+class RecordTooLargeError(TopicError):
+    pass
+
+
+class OffsetGoneError(TopicError):
+    pass
+
+
+class TopicLinkError(TopicError):
+    pass
+
+
+class EventError(CdcError):
+    pass
+
+
+class SequenceError(CdcError):
+    pass
+
+
+class FollowerError(CdcError):
+    pass
+
+
+class DivergedError(FollowerError):
+    pass
+
+
+class FollowerLinkError(FollowerError):
+    pass
+
+
+def causes(error: BaseException) -> str:
+    """One line: the error and what caused it, outermost first, without repeating a text already said."""
+    parts: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None:
+        text = " ".join(str(seen).split()) or type(seen).__name__
+        if not any(text in part for part in parts):
+            parts.append(text)
+        seen = seen.__cause__
+    return ": ".join(parts)

@@ -1,0 +1,219 @@
+"""Events: one topic record each, as JSON on the wire and frozen types in the programs.
+
+The producer writes records with an `EventWriter`; `decode` reads them back. The keys up to `operation` are fixed by the
+original demo; everything after it is ours:
+
+    transaction  {"gtid":G,"begin":B,"event":N,"time":T,"clock":[L,S],"end":E}
+                   gtid   MySQL's global transaction id; absent when the leader has none
+                   begin  offset in bn_file.fileName where the transaction's first binlog event starts
+                   event  index of this operation's binlog event in the transaction (the first binlog event is 0)
+                   time   when the leader committed, microseconds since 1970
+                   clock  the leader's logical clock: last_committed, sequence_number
+                   end    offset after the transaction; only on its last operation
+    key          names of the primary key's columns (rows only; absent without a key)
+    types        the leader's column types, parallel to columns (rows only)
+    foreign_key_checks   0 when the leader applied these rows without them (rows only)
+    database     the default database a Query ran in; writes  the databases it writes; session  its variables
+    raw          base64 of a Query's bytes when they are not valid UTF-8
+    leader       server_uuid of the leader (Heartbeat only)
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from json.encoder import encode_basestring as json_string
+from typing import Any
+from urllib.parse import quote, unquote
+
+import orjson
+
+from shared.errors import EventError
+
+#: one value as it stands in an event: "Null", or one variant's name with its payload; shared/values.py opens it
+Value = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the leader's binlog."""
+
+    file: str
+    #: bytes from the start of the file
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+    def __lt__(self, other: Position) -> bool:
+        return self._order() < other._order()
+
+    def __le__(self, other: Position) -> bool:
+        return self._order() <= other._order()
+
+    def _order(self) -> tuple[int, int]:
+        # by the number in the name: binlog.999999 is followed by binlog.1000000
+        return int(self.file.rpartition(".")[2]), self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One leader commit, as every event of it tells."""
+
+    gtid: str | None
+    #: offset of its first binlog event, in the file of its events' positions
+    begin: int
+    #: commit time on the leader, microseconds since 1970
+    time: int
+    #: last_committed and sequence_number
+    clock: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement in its original bytes, and the session it ran in."""
+
+    sql: bytes
+    #: default database, "" for none
+    database: str
+    #: databases the statement writes
+    writes: tuple[str, ...]
+    #: session variables by name, as `cdc_consumer` restores them
+    session: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Row images of one table."""
+
+    #: "Add", "Update" or "Delete"
+    kind: str
+    database: str
+    table: str
+    columns: tuple[str, ...]
+    #: Add, Delete: one list of values a row; Update: one (before, after) pair of lists a row
+    rows: list[Any]
+    types: tuple[str, ...]
+    key: tuple[str, ...]
+    foreign_key_checks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The leader's position moved and there was nothing to publish."""
+
+    leader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    sequence: int
+    #: where the operation's binlog event starts; of a Heartbeat: how far the producer has read
+    position: Position
+    operation: Query | Rows | Heartbeat
+    #: None on a Heartbeat sent before any transaction was seen
+    transaction: Transaction | None
+    #: index of the operation's binlog event in its transaction
+    index: int
+    #: offset after the transaction, on its last operation only
+    end: int | None
+
+
+def resource_uri(resource: str, database: str, table: str | None = None) -> str:
+    """flv://resource/database[/table], names percent-encoded where a URI needs it."""
+    parts = [resource, database] if table is None else [resource, database, table]
+    return "flv://" + "/".join(quote(part, safe="") for part in parts)
+
+
+def transaction_json(transaction: Transaction, index: int) -> str:
+    """The `transaction` key without its closing brace, so that `end` may follow."""
+    gtid = "" if transaction.gtid is None else f'"gtid":"{transaction.gtid}",'
+    committed, number = transaction.clock
+    return (
+        f'"transaction":{{{gtid}"begin":{transaction.begin},"event":{index},'
+        f'"time":{transaction.time},"clock":[{committed},{number}]'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An encoded event that still waits for its sequence and for whether it ends its transaction."""
+
+    #: JSON text of the key `uri`
+    uri: str
+    position: Position
+    #: JSON text from after bn_file to before `transaction`
+    body: str
+    transaction: Transaction | None
+    index: int
+
+    def encode(self, sequence: int, end: int | None) -> bytes:
+        """The record's bytes; `end` is the offset after the transaction when this is its last operation."""
+        tail = "}"
+        if self.transaction is not None:
+            closing = "}}" if end is None else f',"end":{end}}}}}'
+            tail = "," + transaction_json(self.transaction, self.index) + closing
+        return (
+            f'{{"uri":{self.uri},"sequence":{sequence},"bn_file":{{"fileName":{json_string(self.position.file)},'
+            f'"offset":{self.position.offset}}}{self.body}{tail}'
+        ).encode()
+
+
+def query_body(query: Query) -> str:
+    """The body of a Query."""
+    text, raw = "", ""
+    try:
+        text = query.sql.decode()
+    except UnicodeDecodeError:
+        text = query.sql.decode(errors="replace")
+        raw = f',"raw":"{base64.b64encode(query.sql).decode()}"'
+    session = orjson.dumps(query.session).decode()
+    writes = orjson.dumps(query.writes).decode()
+    return (
+        f',"operation":{{"Query":{json_string(text)}}}{raw},"database":{json_string(query.database)}'
+        f',"writes":{writes},"session":{session}'
+    )
+
+
+def heartbeat_body(leader: str) -> str:
+    return f',"operation":"Heartbeat","leader":"{leader}"'
+
+
+def decode(value: bytes, where: str) -> Event:
+    """Read one record. `where` names it in errors, for example "topic t offset 7". Raises EventError."""
+    try:
+        record = orjson.loads(value)
+        name = record["bn_file"]["fileName"]
+        position = Position(name, record["bn_file"]["offset"])
+        operation = _operation(record)
+        mark = record.get("transaction")
+        if mark is None:
+            if not isinstance(operation, Heartbeat):
+                raise ValueError("an operation without its transaction")
+            return Event(record["sequence"], position, operation, None, 0, None)
+        transaction = Transaction(mark.get("gtid"), mark["begin"], mark["time"], tuple(mark["clock"]))
+        return Event(record["sequence"], position, operation, transaction, mark["event"], mark.get("end"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        start = value[:60].decode(errors="replace")
+        raise EventError(f"{where} is not an event ({type(error).__name__}: {error}): {start!r}...") from error
+
+
+def _operation(record: dict[str, Any]) -> Query | Rows | Heartbeat:
+    operation = record["operation"]
+    if operation == "Heartbeat":
+        return Heartbeat(record["leader"])
+    ((kind, payload),) = operation.items()
+    if kind == "Query":
+        sql = base64.b64decode(record["raw"]) if "raw" in record else payload.encode()
+        return Query(sql, record["database"], tuple(record["writes"]), record["session"])
+    if kind == "Update":
+        rows = [(row["before_cols"], row["after_cols"]) for row in payload["rows"]]
+    elif kind in ("Add", "Delete"):
+        rows = [row["cols"] for row in payload["rows"]]
+    else:
+        raise ValueError(f"unknown operation {kind}")
+    _, _, _, database, table = record["uri"].split("/")
+    return Rows(
+        kind, unquote(database), unquote(table), tuple(record["columns"]), rows, tuple(record["types"]),
+        tuple(record.get("key", ())), record.get("foreign_key_checks", 1) == 1,
+    )  # fmt: skip

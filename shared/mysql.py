@@ -1,0 +1,124 @@
+"""Connections to MySQL servers, and the words for what their errors mean."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from shared.profile import Database, Tls
+
+Connection = pymysql.Connection[Any] if TYPE_CHECKING else pymysql.Connection
+
+#: system schemas; nothing in them is ever replicated
+SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
+
+#: client and server error numbers that mean "the link is down", not "the statement is wrong"
+LINK_ERRORS = frozenset(
+    {
+        0,
+        1040,
+        1053,
+        1077,
+        1078,
+        1079,
+        1080,
+        1152,
+        1158,
+        1159,
+        1160,
+        1161,
+        1927,
+        2002,
+        2003,
+        2006,
+        2013,
+        2055,
+        3169,
+        4031,
+    }
+)
+
+
+def connect(database: Database, *, multi_statements: bool = False, read_timeout: float | None = None) -> Connection:
+    """Open a connection in autocommit mode whose row counts mean *matched* rows.
+
+    `read_timeout` is in seconds. Raises pymysql.err.MySQLError; see `is_link_error`.
+    """
+    flags = CLIENT.FOUND_ROWS | (CLIENT.MULTI_STATEMENTS if multi_statements else 0)
+    address: dict[str, Any] = {"host": database.host, "port": database.port}
+    if database.unix_socket is not None:
+        address = {"unix_socket": _expand(database.unix_socket)}
+    return pymysql.connect(
+        **address,
+        **_encryption(database.tls),
+        user=database.user,
+        # as bytes: PyMySQL would encode a str as latin1
+        password=database.secret().encode(),
+        charset="utf8mb4",
+        autocommit=True,
+        client_flag=flags,
+        connect_timeout=10,
+        read_timeout=read_timeout,
+    )
+
+
+def _encryption(tls: Tls | None) -> dict[str, Any]:
+    """Without [database.tls] PyMySQL encrypts when the server can; with it, it must."""
+    if tls is None:
+        return {}
+    if tls.mode == "off":
+        return {"ssl_disabled": True}
+    context = ssl.create_default_context(cafile=_expand(tls.ca) if tls.ca else None)
+    context.check_hostname = tls.mode == "verify-identity"
+    context.verify_mode = ssl.CERT_REQUIRED if tls.mode.startswith("verify") else ssl.CERT_NONE
+    if tls.cert and tls.key:
+        context.load_cert_chain(_expand(tls.cert), _expand(tls.key))
+    return {"ssl": context}
+
+
+def _expand(name: str) -> str:
+    return str(Path(name).expanduser())
+
+
+def error_number(error: BaseException) -> int:
+    """MySQL's number of a driver error, 0 when it carries none."""
+    number = error.args[0] if error.args else 0
+    return number if isinstance(number, int) else 0
+
+
+def is_link_error(error: BaseException) -> bool:
+    """True when a new connection may succeed where this one failed."""
+    if isinstance(error, (OSError, EOFError)):
+        return True
+    return isinstance(error, pymysql.err.MySQLError) and error_number(error) in LINK_ERRORS
+
+
+def error_text(error: BaseException) -> str:
+    """The server's or driver's words with their number, on one line."""
+    if isinstance(error, pymysql.err.MySQLError) and len(error.args) >= 2:
+        return f"{' '.join(str(error.args[1]).split())} ({error.args[0]})"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def quote_name(name: str) -> str:
+    """An identifier, quoted."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def variables(connection: Connection, *names: str) -> dict[str, Any]:
+    """Global variables by name; one the server does not know is left out."""
+    with connection.cursor() as cursor:
+        marks = ", ".join(["%s"] * len(names))
+        cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", names)
+        return dict(cursor.fetchall())
+
+
+def rows(connection: Connection, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+    """All rows of one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return list(cursor.fetchall())

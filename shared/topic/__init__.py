@@ -1,0 +1,80 @@
+"""Topics: an ordered, durable log of records with one writer and any number of readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from shared.profile import TopicSettings
+
+
+class Record(NamedTuple):
+    """One record as the topic holds it."""
+
+    #: index in the topic; dense, from 0, never reused
+    offset: int
+    #: the bytes the writer appended
+    value: bytes
+
+
+class TopicWriter(Protocol):
+    """The producer's side. Only one writer exists at a time where the engine can enforce it."""
+
+    #: largest record in bytes that `append` takes
+    max_record_bytes: int
+
+    def last(self) -> Record | None:
+        """The newest record, or None when the topic has never held one. Raises TopicError when that is not certain."""
+
+    def append(self, values: Sequence[bytes]) -> None:
+        """Append all values in order; they are durable on return. After an error, ask `last` what arrived.
+
+        Raises TopicLinkError when trying again with a new writer may help, TopicError otherwise.
+        """
+
+    def close(self) -> None: ...
+
+
+class TopicReader(Protocol):
+    """A consumer's side."""
+
+    def end(self) -> int:
+        """Offset the next appended record will get; 0 for a topic that has never held one."""
+
+    def seek(self, offset: int) -> None:
+        """Make `read` continue at this offset."""
+
+    def read(self, timeout: float) -> list[Record]:
+        """The next records in offset order without a gap, or [] when none arrived within `timeout` seconds.
+
+        Raises OffsetGoneError when the record sought was removed, TopicLinkError when trying again may help.
+        """
+
+    def close(self) -> None: ...
+
+
+def open_writer(settings: TopicSettings) -> TopicWriter:
+    """Open the topic for appending; it is created when missing."""
+    if settings.backend == "fluvio":
+        from shared.topic.fluvio_topic import FluvioWriter
+
+        return FluvioWriter(settings)
+    from shared.topic.embedded import EmbeddedWriter
+
+    return EmbeddedWriter(_file(settings), settings.retention_days)
+
+
+def open_reader(settings: TopicSettings) -> TopicReader:
+    """Open the topic for reading. Raises TopicError when it does not exist."""
+    if settings.backend == "fluvio":
+        from shared.topic.fluvio_topic import FluvioReader
+
+        return FluvioReader(settings)
+    from shared.topic.embedded import EmbeddedReader
+
+    return EmbeddedReader(_file(settings))
+
+
+def _file(settings: TopicSettings) -> Path:
+    return Path(settings.path).expanduser() / f"{settings.name}.topic"
