@@ -7,6 +7,7 @@ CdcError                     one sentence naming what, where and what to do
 │   ├── UnsupportedError     a binlog event, column type or statement that cannot be carried exactly
 │   └── LeaderLinkError      the connection is down; trying again may help
 ├── TopicError               the topic cannot be read or written
+│   ├── TopicMissingError    nobody has written to it yet
 │   ├── TopicLockedError     another producer writes to it
 │   ├── RecordTooLargeError  one event exceeds what the topic stores
 │   ├── OffsetGoneError      retention or re-creation removed records still needed
@@ -15,6 +16,7 @@ CdcError                     one sentence naming what, where and what to do
 ├── SequenceError            the topic repeats, reorders or lost an event
 └── FollowerError            the follower, its settings or a statement on it
     ├── DivergedError        the follower's rows are not what the leader's were
+    ├── FollowerBusyError    a lock was not to be had; the transaction may be tried again
     └── FollowerLinkError    the connection is down; trying again may help
 """
 
@@ -52,6 +54,10 @@ class TopicError(CdcError):
     pass
 
 
+class TopicMissingError(TopicError):
+    pass
+
+
 class TopicLockedError(TopicError):
     pass
 
@@ -81,6 +87,10 @@ class FollowerError(CdcError):
 
 
 class DivergedError(FollowerError):
+    pass
+
+
+class FollowerBusyError(FollowerError):
     pass
 
 

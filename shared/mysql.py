@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import pymysql
 from pymysql.constants import CLIENT
 
 from shared.profile import Database, Tls
 
-Connection = pymysql.Connection[Any] if TYPE_CHECKING else pymysql.Connection
+Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
 #: system schemas; nothing in them is ever replicated
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})

@@ -19,8 +19,9 @@
     {"JsonTyped":{"text":"[1.10]","typed":[["$[0]","decimal(3,2)","1.10"]]}}   JSON holding values that text would alter
     {"Geometry":"AAAAAAEB.."} {"Vector":"AACAPw=="}   SRID (4 bytes) + WKB; packed floats; base64
 
-subsecond and subseconds are microseconds. In `typed` each entry is a JSON path, the SQL type that a CAST gives the value
-at that path (decimal(P,S), date, time(6), datetime(6), signed, unsigned, double), and its text; the type "binary" has base64.
+subsecond and subseconds are microseconds. In `typed` each entry is a JSON path, the SQL type that a CAST gives the
+value at that path (decimal(P,S), date, time(6), datetime(6), signed, unsigned, double), and its text; the type
+"binary" has base64.
 """
 
 from __future__ import annotations

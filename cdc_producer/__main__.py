@@ -1,0 +1,5 @@
+"""python -m cdc_producer"""
+
+from cdc_producer.cli import main
+
+raise SystemExit(main())

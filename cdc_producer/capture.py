@@ -1,0 +1,257 @@
+"""Capture: binlog events in, encoded topic records out, framed by the leader's transactions.
+
+One operation is always held back until it is known whether another follows it in its transaction: the last one carries
+the transaction's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from json.encoder import encode_basestring as json_string
+
+from cdc_producer.binlog import BinlogEvent, EventType, length_encoded
+from cdc_producer.gtids import read_transaction
+from cdc_producer.query_event import QueryEvent, query_text, read_query, require_understood
+from cdc_producer.resume import Resume
+from cdc_producer.tables import Table, Tables
+from shared.errors import LeaderError, UnsupportedError
+from shared.events import Draft, Position, Query, Transaction, heartbeat_body, query_body, resource_uri
+from shared.filters import DatabaseFilter
+from shared.statements import read_statement
+
+#: flags of a rows event
+NO_FOREIGN_KEY_CHECKS = 0x02
+CASCADES_LOGGED = 0x10
+#: a table id that only ends a statement
+DUMMY_TABLE = 0xFFFFFF
+#: classes of statement that are not replicated: accounts are the follower's own, the others change no data
+NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY"})
+
+
+class Capture:
+    """The state between two binlog events."""
+
+    def __init__(
+        self, resource: str, databases: DatabaseFilter, tables: Tables, resume: Resume, lower_case_table_names: int = 0
+    ) -> None:
+        self._resource = resource
+        self._databases = databases
+        self._tables = tables
+        self._resume = resume
+        self._lower_case = lower_case_table_names
+        self._transaction: Transaction | None = None
+        #: index in the transaction of the binlog event in hand
+        self._index = 0
+        #: "" outside BEGIN .. COMMIT, else "BEGIN" or "XA"
+        self._block = ""
+        self._skip = False
+        #: whether the last operation published still waits for its transaction's end
+        self._open = False
+        self._held: Draft | None = None
+        self._maps: dict[int, Table | None] = {}
+        #: sequence of the last event that left
+        self.sequence = resume.sequence
+        #: records ready for the topic
+        self.records: list[bytes] = []
+        self.bytes = 0
+        #: how far the binlog was read, at a transaction's edge
+        self.edge = resume.position
+        #: position told by the last record
+        self.told = resume.position
+        self._handlers: dict[int, Callable[[BinlogEvent], None]] = {
+            EventType.GTID: self._begin,
+            EventType.ANONYMOUS_GTID: self._begin,
+            EventType.GTID_TAGGED: self._begin,
+            EventType.QUERY: self._query,
+            EventType.TABLE_MAP: self._table_map,
+            EventType.WRITE_ROWS: self._rows,
+            EventType.UPDATE_ROWS: self._rows,
+            EventType.DELETE_ROWS: self._rows,
+            EventType.XID: self._end,
+            EventType.XA_PREPARE: self._end,
+            EventType.ROTATE: self._rotate,
+            EventType.FORMAT_DESCRIPTION: self._rotate,
+            EventType.PREVIOUS_GTIDS: self._rotate,
+        }
+
+    def feed(self, event: BinlogEvent) -> None:
+        """Take the next binlog event. Raises LeaderError and its kinds; nothing of that event is published then."""
+        self._index += 1
+        handler = self._handlers.get(event.type)
+        if handler is not None:
+            handler(event)
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether no transaction is half read."""
+        return self._transaction is None
+
+    def take(self) -> list[bytes]:
+        """The records that are ready; they are the caller's now."""
+        records, self.records, self.bytes = self.records, [], 0
+        return records
+
+    def heartbeat(self, leader: str, *, always: bool = False) -> bool:
+        """Add a heartbeat record when the position moved since the last record; not inside a transaction."""
+        if not self.at_edge or (self.edge == self.told and not always):
+            return False
+        uri = json_string(f"flv://{self._resource}")
+        self.records.append(Draft(uri, self.edge, heartbeat_body(leader), None, 0).encode(self.sequence, None))
+        self.told = self.edge
+        return True
+
+    # transaction edges
+
+    def _begin(self, event: BinlogEvent) -> None:
+        if self._transaction is not None:
+            raise LeaderError(
+                f"the transaction before {event.where()} has no end in the binlog; the leader lost part of it"
+            )
+        self._transaction = read_transaction(event)
+        self._index = 0
+        # A restart of the leader gives table ids to other tables.
+        self._maps.clear()
+        self._skip = self._resume.skips(self._transaction)
+        self._open = self._skip and not self._resume.complete
+
+    def _end(self, event: BinlogEvent) -> None:
+        if self._held is not None:
+            self._publish(self._held, event.end)
+        elif self._open:
+            raise LeaderError(
+                f"the filters changed while the transaction that ends at {event.file}:{event.end} was half published;"
+                " start once with the former filters"
+            )
+        self.edge = Position(event.file, event.end)
+        if self._held is not None or self._skip:
+            self.told = self.edge
+        self._transaction, self._held, self._block, self._open = None, None, "", False
+
+    def _rotate(self, event: BinlogEvent) -> None:
+        if self._transaction is None:
+            self.edge = Position(event.file, event.end)
+
+    # operations
+
+    def _query(self, event: BinlogEvent) -> None:
+        text = query_text(event)
+        if self._transaction is None:
+            raise LeaderError(f"statement at {event.where()} stands outside any transaction: {text[:80]!r}")
+        if text == b"BEGIN" or text.startswith(b"XA START"):
+            self._block = "BEGIN" if text == b"BEGIN" else "XA"
+        elif text == b"COMMIT":
+            self._end(event)
+        elif self._block and text.startswith((b"SAVEPOINT ", b"XA END")):
+            pass
+        else:
+            self._statement(event)
+
+    def _statement(self, event: BinlogEvent) -> None:
+        """A statement that is more than a transaction's edge."""
+        query = read_query(event)
+        writes = self._writes(query, event.where())
+        inside, outside = self._databases.split(writes)
+        if inside and outside:
+            raise UnsupportedError(
+                f"statement at {event.where()} writes {', '.join(inside)}, which the filter includes, and"
+                f" {', '.join(outside)}, which it does not; include all of them or none: {query.sql[:200]!r}"
+            )
+        creates_filled_table = bool(self._block) and query.sql.endswith(b"START TRANSACTION")
+        if inside:
+            require_understood(query, event.where())
+            if self._block and not creates_filled_table:
+                raise UnsupportedError(
+                    f"statement at {event.where()} changes rows as text (binlog_format=STATEMENT) and cannot be"
+                    f" replicated; SET GLOBAL binlog_format = ROW: {query.sql[:200]!r}"
+                )
+            self._hold_query(query, tuple(inside), event)
+        if not self._block:
+            self._end(event)
+
+    def _writes(self, query: QueryEvent, where: str) -> tuple[str, ...]:
+        """Databases the statement writes: as the leader recorded them, else as its text says."""
+        if query.updated is not None and not any(name in self._databases for name in query.updated):
+            return query.updated
+        try:
+            statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database)
+        except UnsupportedError as error:
+            if query.updated is None:
+                raise UnsupportedError(f"statement at {where}: {error}") from None
+            return query.updated
+        if statement.kind in NOT_REPLICATED or statement.kind == "TRANSACTION":
+            return ()
+        return statement.databases if query.updated is None else query.updated
+
+    def _hold_query(self, query: QueryEvent, writes: tuple[str, ...], event: BinlogEvent) -> None:
+        if self._lower_case:
+            query.session["lower_case_table_names"] = self._lower_case
+        uri = json_string(resource_uri(self._resource, writes[0]))
+        self._hold(uri, query_body(Query(query.sql, query.database, writes, query.session)), event)
+
+    def _table_map(self, event: BinlogEvent) -> None:
+        self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event.body, event.where())
+
+    def _rows(self, event: BinlogEvent) -> None:
+        body = event.body
+        table_id = int.from_bytes(body[:6], "little")
+        if table_id not in self._maps and table_id != DUMMY_TABLE:
+            raise LeaderError(f"rows at {event.where()} have no table map; the leader's binlog is damaged")
+        table = self._maps.get(table_id)
+        if table is None or self._skips(self._index):
+            return
+        if self._block == "XA":
+            raise UnsupportedError(
+                f"rows at {event.where()} belong to an XA transaction, which may still be rolled back after it is in"
+                " the binlog; XA transactions on replicated databases are not supported"
+            )
+        try:
+            rows, kind = _row_operation(event.type, table, body)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"rows of {table.uri} at {event.where()}: {error}") from error
+        flags = body[6]
+        unchecked = flags & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED)
+        checks = ',"foreign_key_checks":0' if unchecked else ""
+        body_json = f'{table.columns}{{"{kind}":{{"rows":[{rows}]}}}}{table.facts}{checks}'
+        self._hold(table.uri, body_json, event)
+
+    # publishing
+
+    def _skips(self, index: int) -> bool:
+        return self._skip and (self._resume.complete or index <= self._resume.index)
+
+    def _hold(self, uri: str, body: str, event: BinlogEvent) -> None:
+        if self._skips(self._index):
+            return
+        if self._held is not None:
+            self._publish(self._held, None)
+        self._held = Draft(uri, Position(event.file, event.start), body, self._transaction, self._index)
+
+    def _publish(self, draft: Draft, end: int | None) -> None:
+        self.sequence += 1
+        record = draft.encode(self.sequence, end)
+        self.records.append(record)
+        self.bytes += len(record)
+        self._open = end is None
+
+
+def _row_operation(kind: int, table: Table, body: bytes) -> tuple[str, str]:
+    """The operation's rows as JSON text, and its name. Source: MySQL's rows_event.h, Rows_event."""
+    position = 8 + int.from_bytes(body[8:10], "little")  # the length of the extra data includes itself
+    width, position = length_encoded(body, position)
+    if width != table.width:
+        raise UnsupportedError(f"a row has {width} columns, its table map {table.width}")
+    size = (width + 7) // 8
+    bitmaps = 2 if kind == EventType.UPDATE_ROWS else 1
+    present = body[position : position + bitmaps * size]
+    every = ((1 << width) - 1).to_bytes(size, "little") * bitmaps
+    if any(found & wanted != wanted for found, wanted in zip(present, every, strict=True)):
+        raise UnsupportedError(
+            "a row image is not FULL; a session or the leader has binlog_row_image other than FULL:"
+            " SET PERSIST binlog_row_image = FULL"
+        )
+    images = table.images.read(body, position + bitmaps * size)
+    if kind == EventType.UPDATE_ROWS:
+        pairs = zip(images[::2], images[1::2], strict=True)
+        return ",".join(f'{{"before_cols":{before},"after_cols":{after}}}' for before, after in pairs), "Update"
+    rows = '{"cols":' + '},{"cols":'.join(images) + "}"
+    return rows, "Add" if kind == EventType.WRITE_ROWS else "Delete"

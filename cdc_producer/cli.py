@@ -1,0 +1,48 @@
+"""The command cdc-producer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_producer.produce import Producer
+from shared import program
+from shared.profile import load_producer
+
+DESCRIPTION = """Read the binlog of a leader MySQL and publish what the profile's filter includes to a topic, one JSON
+event per operation, in the leader's order, each exactly once."""
+
+EPILOG = """The topic is the producer's only memory: stopped or killed at any instant, it continues after the topic's
+last record. A profile:
+
+  mysql_resource_name = "mysql-srv1"
+  [database]
+  host = "127.0.0.1"
+  port = 3306
+  user = "fluvio"
+  password_env = "CDC_PASSWORD"
+  start = "earliest"              # of an empty topic: or "latest", a GTID set, "file:offset"
+  [filters]
+  include_dbs = ["flvDb"]         # or exclude_dbs
+  [topic]
+  name = "rust-mysql-cdc"
+  path = "~/mysql-cdc/topics"     # or backend = "fluvio" and endpoint = "host:port"
+
+The leader must log rows with full metadata and let the user replicate:
+
+  SET PERSIST binlog_row_metadata = FULL;
+  CREATE USER fluvio@'%' IDENTIFIED BY '...';
+  GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO fluvio@'%';"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    parser = program.parser(
+        "cdc-producer", DESCRIPTION,
+        "stop once everything is published that the leader had committed at the start", EPILOG,
+    )  # fmt: skip
+    options = parser.parse_args(arguments)
+
+    def action(stop: program.StopRequest) -> None:
+        Producer(load_producer(options.profile), stop, options.exit_at_end).run()
+
+    return program.run("cdc-producer", action, verbose=options.verbose)

@@ -1,0 +1,170 @@
+"""The replication connection: registers with the leader and delivers its binlog packets.
+
+mysql-replication makes the connection (it registers as a replica and asks for the dump); from then on the socket is
+read here, because its reader costs ten times more per packet and reconnects on its own at the wrong place.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+
+from shared.errors import BinlogPurgedError, LeaderError, LeaderLinkError
+from shared.events import Position
+from shared.mysql import connect, error_number, error_text, is_link_error
+from shared.profile import Leader
+
+#: bytes asked of the socket at once
+RECEIVE_BYTES = 1 << 18
+#: a longer piece is received into its own buffer, so that joining stays linear
+LARGE_BYTES = 1 << 20
+#: the leader's error when a requested binlog or offset is not there
+ER_SOURCE_FATAL_ERROR_READING_BINLOG = 1236
+MAX_PACKET = 0xFFFFFF
+
+
+class ReplicationConnection:
+    """One dump of the leader's binlog, from one position, until it breaks."""
+
+    def __init__(self, leader: Leader, server_id: int, server_uuid: str, start: Position) -> None:
+        """Connect, register as a replica under `server_id` and ask for the binlog from `start`.
+
+        Raises LeaderLinkError when trying again may help, LeaderError otherwise.
+        """
+        self.leader = leader
+        self._silence = 3 * leader.heartbeat_seconds
+        reader = BinLogStreamReader(
+            {},
+            server_id=server_id,
+            slave_uuid=server_uuid,
+            report_slave="cdc-producer",
+            slave_heartbeat=leader.heartbeat_seconds,
+            log_file=start.file,
+            log_pos=start.offset,
+            resume_stream=True,
+            blocking=True,
+            enable_logging=False,
+            pymysql_wrapper=self._connect,
+        )
+        try:
+            # The public way in, fetchone(), decodes; this is the part of it that registers and asks for the dump.
+            reader._BinLogStreamReader__connect_to_stream()
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise self._named(error) from error
+        self._connection: Any = reader._stream_connection
+        self._socket = self._connection._sock
+        self._socket.settimeout(self._silence)
+        self._heard = time.monotonic()
+        self._buffer = b""
+
+    def _connect(self, **_: Any) -> Any:
+        """What mysql-replication calls to connect; the profile knows better than its settings."""
+        connection = connect(self.leader)
+        with connection.cursor() as cursor:
+            # Asking always avoids the leader's refusal of files written with checksums while they are now off.
+            cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+        return connection
+
+    def _named(self, error: BaseException) -> LeaderError:
+        text = f"leader {self.leader}: {error_text(error)}"
+        return LeaderLinkError(text) if is_link_error(error) else LeaderError(text)
+
+    def events(self) -> Iterator[bytes]:
+        """The raw binlog events that have arrived, header first; waits for at least one packet.
+
+        Raises LeaderLinkError when the link is down or silent for three heartbeats, BinlogPurgedError when the leader
+        no longer has the binlog, LeaderError for any other refusal.
+        """
+        buffer = self._buffer
+        position = 0
+        parts: list[bytes] = []
+        while not position or parts:
+            buffer, position = self._receive(buffer[position:]), 0
+            while (body := position + 4) <= len(buffer):
+                length = int.from_bytes(buffer[position : position + 3], "little")
+                end = body + length
+                if end > len(buffer):
+                    break
+                position = end
+                if length == MAX_PACKET or parts:
+                    parts.append(buffer[body:end])
+                    if length == MAX_PACKET:
+                        continue
+                    packet, parts = b"".join(parts), []
+                else:
+                    packet = buffer[body:end]
+                if packet[0] != 0:
+                    raise self._refusal(packet)
+                yield packet[1:]
+        self._buffer = buffer[position:]
+
+    def _receive(self, rest: bytes) -> bytes:
+        """`rest` and what comes next: at least the packet that `rest` begins, when that is large."""
+        missing = int.from_bytes(rest[:3], "little") + 4 - len(rest) if len(rest) >= 3 else 0
+        try:
+            if missing > LARGE_BYTES:
+                return rest + self._receive_exactly(missing)
+            received: bytes = self._socket.recv(RECEIVE_BYTES)
+        except TimeoutError:
+            raise self._dead() from None
+        except OSError as error:
+            raise LeaderLinkError(f"leader {self.leader}: {error_text(error)}") from error
+        if not received:
+            raise LeaderLinkError(f"leader {self.leader} closed the connection")
+        self._heard = time.monotonic()
+        return rest + received
+
+    def _receive_exactly(self, size: int) -> bytes:
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        while view:
+            count = self._socket.recv_into(view)
+            if not count:
+                raise LeaderLinkError(f"leader {self.leader} closed the connection")
+            view = view[count:]
+        return bytes(buffer)
+
+    def _refusal(self, packet: bytes) -> LeaderError:
+        if packet[0] == 0xFE:
+            return LeaderLinkError(f"leader {self.leader} ended the binlog stream: it is shutting down")
+        number = struct.unpack_from("<H", packet, 1)[0]
+        text = packet[9:].decode(errors="replace")
+        if number == ER_SOURCE_FATAL_ERROR_READING_BINLOG:
+            if "server_uuid" in text or "server_id" in text:
+                return LeaderError(
+                    f"leader {self.leader}: another replica took this producer's place: {text} ({number})"
+                )
+            return BinlogPurgedError(
+                f"leader {self.leader} cannot give its binlog from where the topic ends: {text} ({number});"
+                " load the follower anew and start an empty topic there"
+            )
+        error = pymysql.err.OperationalError(number, text)
+        return self._named(error) if error_number(error) else LeaderError(text)
+
+    def more(self) -> bool:
+        """True when something can be read without waiting."""
+        pending = getattr(self._socket, "pending", None)
+        if pending is not None and pending():
+            return True
+        return bool(select.select([self._socket], [], [], 0)[0])
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something can be read; False after `seconds` without. Raises LeaderLinkError on long silence."""
+        if self.more() or select.select([self._socket], [], [], seconds)[0]:
+            return True
+        if time.monotonic() - self._heard > self._silence:
+            raise self._dead()
+        return False
+
+    def _dead(self) -> LeaderLinkError:
+        return LeaderLinkError(f"leader {self.leader}: no sign of life for {self._silence:g} seconds, the link is dead")
+
+    def close(self) -> None:
+        # not close(): that would wait to say goodbye on a link that may be dead
+        self._connection._force_close()

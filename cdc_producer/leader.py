@@ -1,0 +1,187 @@
+"""The leader before its binlog is read: whether it can be replicated exactly, and where an empty topic begins."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from cdc_producer.gtids import GtidSet
+from cdc_producer.resume import Resume
+from cdc_producer.table_map import Charset, Charsets
+from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
+from shared.events import Position
+from shared.mysql import Connection, connect, error_number, error_text, is_link_error, rows, variables
+from shared.profile import Leader
+
+#: variable, the value it must have, why
+REQUIRED = (
+    ("log_bin", "ON", "restart the leader with log_bin"),
+    ("binlog_format", "ROW", "SET PERSIST binlog_format = ROW"),
+    ("binlog_row_image", "FULL", "SET PERSIST binlog_row_image = FULL"),
+    ("binlog_row_metadata", "FULL", "SET PERSIST binlog_row_metadata = FULL"),
+    ("binlog_row_value_options", "", "SET PERSIST binlog_row_value_options = ''"),
+)
+#: a leader that keeps its binlog for less than this (seconds) loses changes whenever the producer rests
+MIN_RETENTION = 3600
+ER_SPECIFIC_ACCESS_DENIED = 1227
+#: the first event of a file stands after its four magic bytes
+FIRST_OFFSET = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderFacts:
+    """What the producer needs to know of a leader that passed the checks."""
+
+    uuid: str
+    version: str
+    charsets: Charsets
+    lower_case_table_names: int
+    #: the end of the binlog when it was asked
+    end: Position
+
+
+class LeaderConsole:
+    """An ordinary connection to the leader, for questions before the binlog is read."""
+
+    def __init__(self, leader: Leader) -> None:
+        """Raises LeaderLinkError when trying again may help, LeaderError otherwise."""
+        self.leader = leader
+        try:
+            self._connection: Connection = connect(leader, read_timeout=30)
+        except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
+            raise self._named(error) from error
+
+    def _named(self, error: BaseException) -> CdcError:
+        text = f"cannot use leader {self.leader} as {self.leader.user}: {error_text(error)}"
+        return LeaderLinkError(text) if is_link_error(error) else LeaderError(text)
+
+    def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        try:
+            return rows(self._connection, sql, parameters)
+        except (pymysql.err.MySQLError, OSError) as error:
+            if error_number(error) == ER_SPECIFIC_ACCESS_DENIED:
+                raise LeaderError(
+                    f"user {self.leader.user} may not replicate from leader {self.leader}: GRANT REPLICATION SLAVE,"
+                    f" REPLICATION CLIENT ON *.* TO '{self.leader.user}'@'%'"
+                ) from error
+            raise self._named(error) from error
+
+    def _is_at_least(self, *version: int) -> bool:
+        numbers = re.findall(r"\d+", self._connection.server_version)
+        return tuple(map(int, numbers)) >= version
+
+    def check(self, server_id: int, server_uuid: str) -> LeaderFacts:
+        """Refuse a leader whose changes cannot be captured exactly, with the SQL that mends it."""
+        names = [name for name, _, _ in REQUIRED]
+        found = variables(
+            self._connection, *names, "server_id", "server_uuid", "version", "binlog_expire_logs_seconds",
+            "lower_case_table_names", "version_comment",
+        )  # fmt: skip
+        if "MariaDB" in found["version"] or int(found["version"].split(".")[0]) < 8:
+            raise LeaderError(f"leader {self.leader} is {found['version']}; MySQL 8.0 or newer is needed")
+        for name, wanted, remedy in REQUIRED:
+            if name in found and found[name] != wanted:
+                raise LeaderError(
+                    f"{name} must be {wanted or 'empty'}, not {found[name]} (leader {self.leader}): {remedy}"
+                )
+        if 0 < int(found["binlog_expire_logs_seconds"]) < MIN_RETENTION:
+            raise LeaderError(
+                f"binlog_expire_logs_seconds must be at least {MIN_RETENTION} or 0, not"
+                f" {found['binlog_expire_logs_seconds']} (leader {self.leader}): the leader would drop changes before"
+                " they are read: SET PERSIST binlog_expire_logs_seconds = 2592000"
+            )
+        self._check_server_id(server_id, server_uuid, int(found["server_id"]))
+        return LeaderFacts(
+            found["server_uuid"], found["version"], self._charsets(), int(found["lower_case_table_names"]), self.end()
+        )
+
+    def _check_server_id(self, server_id: int, server_uuid: str, own: int) -> None:
+        if own == 0:
+            raise LeaderError(f"server_id of leader {self.leader} is 0: SET PERSIST server_id = 1")
+        taken = {
+            row[0]: row[-1]
+            for row in self._rows("SHOW REPLICAS" if self._is_at_least(8, 0, 22) else "SHOW SLAVE HOSTS")
+        }
+        if own == server_id or taken.get(server_id, server_uuid) != server_uuid:
+            raise LeaderError(
+                f"server_id {server_id} is taken by {'the leader' if own == server_id else 'another replica'} (leader"
+                f" {self.leader}); set another database.server_id in the profile"
+            )
+
+    def _charsets(self) -> Charsets:
+        query = (
+            "SELECT id, character_set_name, maxlen FROM information_schema.COLLATIONS"
+            " JOIN information_schema.CHARACTER_SETS USING (character_set_name)"
+        )
+        return {int(number): Charset(name, int(length)) for number, name, length in self._rows(query)}
+
+    def end(self) -> Position:
+        """Where the next transaction will be written."""
+        status = "SHOW BINARY LOG STATUS" if self._is_at_least(8, 2) else "SHOW MASTER STATUS"
+        file, offset = self._rows(status)[0][:2]
+        return Position(file, int(offset))
+
+    def files(self) -> list[str]:
+        """The binlogs the leader still has, oldest first."""
+        return [row[0] for row in self._rows("SHOW BINARY LOGS")]
+
+    def start(self, end: Position) -> Resume:
+        """Where an empty topic begins, as the profile says. Raises LeaderError when the leader cannot give that."""
+        start = self.leader.start
+        if start == "latest":
+            return Resume(end)
+        if start == "earliest":
+            return self._earliest()
+        file, _, offset = start.rpartition(":")
+        if file and offset.isdigit() and "-" not in file:
+            return self._at(Position(file, int(offset)), end)
+        try:
+            return self._after(GtidSet(start), start)
+        except ValueError:
+            raise LeaderError(
+                f'database.start must be "earliest", "latest", a GTID set or "file:offset", not {start!r}'
+            ) from None
+
+    def _earliest(self) -> Resume:
+        first = self.files()[0]
+        purged = self._rows("SELECT @@GLOBAL.gtid_purged")[0][0]
+        if purged or int(first.rpartition(".")[2]) > 1:
+            raise BinlogPurgedError(
+                f"the oldest binlog of leader {self.leader} is {first} and earlier changes are purged, so a follower"
+                " cannot be built from it alone: load a dump of the leader into the follower and set database.start to"
+                f' the dump\'s GTID set or position, or to "{first}:{FIRST_OFFSET}" if the follower has everything before'
+            )
+        return Resume(Position(first, FIRST_OFFSET))
+
+    def _at(self, position: Position, end: Position) -> Resume:
+        if position.file not in self.files():
+            raise BinlogPurgedError(
+                f"leader {self.leader} does not have {position.file}, which database.start names: it has"
+                f" {self.files()[0]} to {end.file}"
+            )
+        if end < position:
+            raise LeaderError(f"database.start {position} is after the end of the leader's binlog, {end}")
+        return Resume(position)
+
+    def _after(self, gtids: GtidSet, text: str) -> Resume:
+        """Begin in the newest file before which everything is in the set; what else is in it is left out on the way."""
+        missing = self._rows("SELECT GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s)", (text,))[0][0]
+        if missing:
+            raise BinlogPurgedError(
+                f"leader {self.leader} has purged {missing}, which database.start does not contain: load a newer dump"
+            )
+        unknown = self._rows("SELECT GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed)", (text,))[0][0]
+        if unknown:
+            raise LeaderError(f"database.start contains {unknown}, which leader {self.leader} never executed")
+        for file in reversed(self.files()):
+            previous = self._rows("SHOW BINLOG EVENTS IN %s LIMIT 1, 1", (file,))
+            before = previous[0][5] if previous and previous[0][2] == "Previous_gtids" else ""
+            if self._rows("SELECT GTID_SUBSET(%s, %s)", (before, text))[0][0]:
+                return Resume(Position(file, FIRST_OFFSET), gtids=gtids)
+        raise LeaderError(f"no binlog of leader {self.leader} begins within database.start")
+
+    def close(self) -> None:
+        self._connection.close()

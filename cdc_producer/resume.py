@@ -1,0 +1,59 @@
+"""Where to continue: the topic's last record, and what of its transaction is already published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_producer.gtids import GtidSet
+from shared.errors import LeaderError
+from shared.events import Heartbeat, Position, Transaction, decode
+from shared.topic import Record
+
+
+@dataclass(slots=True)
+class Resume:
+    """A place in the binlog, and the transaction there that must be skipped in whole or in part."""
+
+    #: read the binlog from here: a transaction's start, or an edge between transactions
+    position: Position
+    #: sequence of the last event in the topic; -1 for none
+    sequence: int = -1
+    #: the transaction at `position`, when the last record is an operation of it
+    transaction: Transaction | None = None
+    #: index of its last published operation, and whether that was its last of all
+    index: int = 0
+    complete: bool = False
+    #: server_uuid of the leader, when the last record tells it
+    leader: str | None = None
+    #: transactions to leave out: those the follower was loaded with
+    gtids: GtidSet | None = None
+
+    def skips(self, transaction: Transaction) -> bool:
+        """Whether operations of this transaction are to be skipped: all of them if `complete`, else up to `index`.
+
+        Called with each transaction in order. Raises LeaderError when the first is not the one the topic ends with.
+        """
+        if self.gtids is not None:
+            self.complete = transaction.gtid is not None and transaction.gtid in self.gtids
+            return self.complete
+        expected, self.transaction = self.transaction, None
+        if expected is None:
+            return False
+        if (transaction.gtid, transaction.time) != (expected.gtid, expected.time):
+            raise LeaderError(
+                f"the topic ends with transaction {expected.gtid or 'without GTID'} of time {expected.time} at"
+                f" {self.position}, but the leader has {transaction.gtid or 'one without GTID'} of time"
+                f" {transaction.time} there: it is not the leader this topic was written from, or its binlog was reset;"
+                " load the follower anew and start an empty topic"
+            )
+        return True
+
+
+def from_record(record: Record) -> Resume:
+    """Continue after the topic's last record. Raises EventError when it is none."""
+    event = decode(record.value, f"the topic's last record (offset {record.offset})")
+    if isinstance(event.operation, Heartbeat):
+        return Resume(event.position, event.sequence, leader=event.operation.leader)
+    assert event.transaction is not None  # decode refuses an operation without
+    begin = Position(event.position.file, event.transaction.begin)
+    return Resume(begin, event.sequence, event.transaction, event.index, event.end is not None)
