@@ -11,6 +11,7 @@ from json.encoder import encode_basestring as json_string
 
 from cdc_producer.binlog import BinlogEvent, EventType, length_encoded
 from cdc_producer.gtids import read_transaction
+from cdc_producer.leader import LeaderFacts
 from cdc_producer.query_event import QueryEvent, query_text, read_query, require_understood
 from cdc_producer.resume import Resume
 from cdc_producer.tables import Table, Tables
@@ -31,14 +32,13 @@ NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY"})
 class Capture:
     """The state between two binlog events."""
 
-    def __init__(
-        self, resource: str, databases: DatabaseFilter, tables: Tables, resume: Resume, lower_case_table_names: int = 0
-    ) -> None:
+    def __init__(self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, resume: Resume) -> None:
+        """`resource` is the profile's mysql_resource_name."""
         self._resource = resource
         self._databases = databases
-        self._tables = tables
+        self._facts = facts
+        self._tables = Tables(resource, databases, facts.charsets)
         self._resume = resume
-        self._lower_case = lower_case_table_names
         self._transaction: Transaction | None = None
         #: index in the transaction of the binlog event in hand
         self._index = 0
@@ -172,8 +172,9 @@ class Capture:
         """Databases the statement writes: as the leader recorded them, else as its text says."""
         if query.updated is not None and not any(name in self._databases for name in query.updated):
             return query.updated
+        charset = self._facts.charsets[query.session.get("character_set_client", 255)].name
         try:
-            statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database)
+            statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database, charset)
         except UnsupportedError as error:
             if query.updated is None:
                 raise UnsupportedError(f"statement at {where}: {error}") from None
@@ -183,8 +184,8 @@ class Capture:
         return statement.databases if query.updated is None else query.updated
 
     def _hold_query(self, query: QueryEvent, writes: tuple[str, ...], event: BinlogEvent) -> None:
-        if self._lower_case:
-            query.session["lower_case_table_names"] = self._lower_case
+        if self._facts.lower_case_table_names:
+            query.session["lower_case_table_names"] = self._facts.lower_case_table_names
         uri = json_string(resource_uri(self._resource, writes[0]))
         self._hold(uri, query_body(Query(query.sql, query.database, writes, query.session)), event)
 

@@ -16,7 +16,7 @@ from json.encoder import encode_basestring as json_string
 from typing import Any
 
 from cdc_producer import table_map as t
-from cdc_producer.decimals import decimal_decoder, decimal_size
+from cdc_producer.decimals import TWO_DIGITS, decimal_code, decimal_size
 from cdc_producer.json_binary import json_value
 from cdc_producer.table_map import Column
 from shared.values import UTF8_CHARSETS
@@ -49,136 +49,137 @@ def counted(prefix: int) -> Layout:
     return Layout("", prefix)
 
 
-def string_json(value: bytes) -> str:
-    """A value of a UTF-8 column; bytes that are no UTF-8 (an old server let them in) travel as they are."""
-    try:
-        return f'{{"String":{json_string(value.decode())}}}'
-    except UnicodeDecodeError:
-        return encoded_json("utf8mb4", value)
-
-
 def encoded_json(charset: str, value: bytes) -> str:
     return f'{{"EncodedString":{{"charset":"{charset}","base64":"{base64.b64encode(value).decode()}"}}}}'
 
 
-def read_code(column: Column, names: dict[str, Any]) -> ReadCode:
-    """The fragments of one column; helpers they call are added to `names` under unique names."""
-    return READERS[column.type](column, names)
+def read_code(column: Column) -> ReadCode:
+    """The fragments of one column; they call what HELPERS names."""
+    return READERS[column.type](column)
 
 
-def _integer(codes: str, size: int) -> Callable[[Column, dict[str, Any]], ReadCode]:
-    def read(column: Column, names: dict[str, Any]) -> ReadCode:
-        variant = "UnsignedInteger" if column.unsigned else "SignedInteger"
-        return ReadCode(field(codes[column.unsigned], size), "", f'{{{{"{variant}":{{v$}}}}}}')
-
-    return read
+def _scalar(variant: str, expression: str) -> str:
+    """f-string text of {"variant":expression}."""
+    return f'{{{{"{variant}":{{{expression}}}}}}}'
 
 
-def _medium(column: Column, names: dict[str, Any]) -> ReadCode:
+def _quoted(variant: str, expression: str) -> str:
+    """f-string text of {"variant":"expression"}."""
+    return f'{{{{"{variant}":"{{{expression}}}"}}}}'
+
+
+def _object(variant: str, members: dict[str, str], more: str = "") -> str:
+    """f-string text of {"variant":{"name":expression,..}}; `more` is text before the inner brace closes."""
+    inner = ",".join(f'"{name}":{{{expression}}}' for name, expression in members.items())
+    return f'{{{{"{variant}":{{{{{inner}{more}}}}}}}}}'
+
+
+def _integer(codes: str, size: int) -> Callable[[Column], ReadCode]:
+    return lambda column: ReadCode(field(codes[column.unsigned], size), "", _scalar(_signed(column), "v$"))
+
+
+def _medium(column: Column) -> ReadCode:
     """MEDIUMINT: struct has no three-byte numbers."""
     signed = "" if column.unsigned else ", signed=True"
-    variant = "UnsignedInteger" if column.unsigned else "SignedInteger"
-    return ReadCode(field("3s", 3), f'v$ = from_bytes(v$, "little"{signed})', f'{{{{"{variant}":{{v$}}}}}}')
+    return ReadCode(field("3s", 3), f'v$ = from_bytes(v$, "little"{signed})', _scalar(_signed(column), "v$"))
 
 
-def _real(code: str, size: int, variant: str) -> Callable[[Column, dict[str, Any]], ReadCode]:
+def _signed(column: Column) -> str:
+    return "UnsignedInteger" if column.unsigned else "SignedInteger"
+
+
+def _real(code: str, size: int, variant: str) -> Callable[[Column], ReadCode]:
     # repr: the shortest digits that give the same double back, -0.0 included
-    return lambda column, names: ReadCode(field(code, size), "", f'{{{{"{variant}":{{v$!r}}}}}}')
+    return lambda column: ReadCode(field(code, size), "", _scalar(variant, "v$!r"))
 
 
-def _year(column: Column, names: dict[str, Any]) -> ReadCode:
-    return ReadCode(field("B", 1), "", '{{"Year":{v$ + 1900 if v$ else 0}}}')
+def _year(column: Column) -> ReadCode:
+    return ReadCode(field("B", 1), "", _scalar("Year", "v$ + 1900 if v$ else 0"))
 
 
-def _decimal(column: Column, names: dict[str, Any]) -> ReadCode:
-    name = f"decimal_{column.size}_{column.scale}"
-    names[name] = decimal_decoder(column.size, column.scale)
+def _decimal(column: Column) -> ReadCode:
     size = decimal_size(column.size, column.scale)
-    return ReadCode(field(f"{size}s", size), "", f'{{{{"Decimal":"{{{name}(v$)}}"}}}}')
+    prepare, text = decimal_code(column.size, column.scale)
+    return ReadCode(field(f"{size}s", size), prepare, f'{{{{"Decimal":"{text}"}}}}')
 
 
-def _date(column: Column, names: dict[str, Any]) -> ReadCode:
-    text = '{{"Date":{{"year":{v$ >> 9},"month":{v$ >> 5 & 15},"day":{v$ & 31}}}}}'
-    return ReadCode(field("3s", 3), 'v$ = from_bytes(v$, "little")', text)
+def _date(column: Column) -> ReadCode:
+    """24 bits: year 15, month 4, day 5."""
+    prepare = 'v$ = from_bytes(v$, "little"); v$ = (v$ >> 9) * 416 + (v$ & 511)'
+    return ReadCode(field("3s", 3), prepare, '{{"Date":{{{date[v$]}}}}}')
 
 
 def _fraction(column: Column) -> tuple[int, str, str]:
-    """Bytes of the fraction; expressions over v for what is above it, and for the fraction in microseconds."""
+    """Bytes of the fraction; expressions over v$ for what is above it, and for the fraction in microseconds."""
     size = (column.size + 1) // 2
     if not size:
         return 0, "v$", "0"
-    unit = 100 ** (3 - size)
-    low = f"v$ & {(1 << 8 * size) - 1}"
-    return size, f"v$ >> {8 * size}", low if unit == 1 else f"({low}) * {unit}"
+    low = f"(v$ & {(1 << 8 * size) - 1})"
+    return size, f"(v$ >> {8 * size})", low if size == 3 else f"{low} * {100 ** (3 - size)}"
 
 
-def _timestamp(column: Column, names: dict[str, Any]) -> ReadCode:
+def _timestamp(column: Column) -> ReadCode:
     size, seconds, micros = _fraction(column)
-    text = f'{{{{"Timestamp":{{{{"unix_time":{{{seconds}}},"subsecond":{{{micros}}}}}}}}}}}'
+    text = _object("Timestamp", {"unix_time": seconds, "subsecond": micros})
     return ReadCode(field(f"{4 + size}s", 4 + size), 'v$ = from_bytes(v$, "big")', text)
 
 
-def _datetime(column: Column, names: dict[str, Any]) -> ReadCode:
+def _datetime(column: Column) -> ReadCode:
     """40 bits: sign 1, year * 13 + month 17, day 5, hour 5, minute 6, second 6; then the fraction."""
     size, whole, micros = _fraction(column)
-    prepare = f'v$ = from_bytes(v$, "big"); w$ = ({whole}) - {1 << 39}; m$ = w$ >> 22'
     text = (
-        '{{"DateTime":{{"year":{m$ // 13},"month":{m$ % 13},"day":{w$ >> 17 & 31},"hour":{w$ >> 12 & 31}'
-        f',"minute":{{w$ >> 6 & 63}},"second":{{w$ & 63}},"subsecond":{{{micros}}}}}}}}}'
+        '{{"DateTime":{{{date[w$ >> 17]},"hour":{digits[w$ >> 12 & 31]},"minute":{digits[w$ >> 6 & 63]}'
+        ',"second":{digits[w$ & 63]},"subsecond":{' + micros + "}}}}}"
     )
-    return ReadCode(field(f"{5 + size}s", 5 + size), prepare, text)
+    return ReadCode(field(f"{5 + size}s", 5 + size), f'v$ = from_bytes(v$, "big"); w$ = {whole} - {1 << 39}', text)
 
 
-def _time(column: Column, names: dict[str, Any]) -> ReadCode:
+def _time(column: Column) -> ReadCode:
     """24 bits: sign 1, unused 1, hours 10, minutes 6, seconds 6; fraction included in the two's complement."""
     size, whole, micros = _fraction(column)
-    prepare = f'v$ = from_bytes(v$, "big") - {1 << (8 * size + 23)}; n$ = negative if v$ < 0 else ""'
-    prepare += f"; v$ = abs(v$); w$ = {whole}"
-    text = (
-        '{{"Time":{{"hours":{w$ >> 12},"minutes":{w$ >> 6 & 63},"seconds":{w$ & 63},"subseconds":'
-        f"{{{micros}}}{{n$}}}}}}}}"
-    )
-    return ReadCode(field(f"{3 + size}s", 3 + size), prepare, text)
+    prepare = f'v$ = from_bytes(v$, "big") - {1 << (8 * size + 23)}; n$ = negative if v$ < 0 else ""; v$ = abs(v$)'
+    members = {
+        "hours": f"{whole} >> 12", "minutes": f"{whole} >> 6 & 63", "seconds": f"{whole} & 63", "subseconds": micros,
+    }  # fmt: skip
+    return ReadCode(field(f"{3 + size}s", 3 + size), prepare, _object("Time", members, "{n$}"))
 
 
-def _bit(column: Column, names: dict[str, Any]) -> ReadCode:
+def _bit(column: Column) -> ReadCode:
     size = (column.size + 7) // 8
-    return ReadCode(field(f"{size}s", size), 'v$ = from_bytes(v$, "big")', '{{"Bit":{v$}}}')
+    return ReadCode(field(f"{size}s", size), 'v$ = from_bytes(v$, "big")', _scalar("Bit", "v$"))
 
 
-def _members(variant: str) -> Callable[[Column, dict[str, Any]], ReadCode]:
-    def read(column: Column, names: dict[str, Any]) -> ReadCode:
-        size = column.size
-        return ReadCode(field(f"{size}s", size), 'v$ = from_bytes(v$, "little")', f'{{{{"{variant}":{{v$}}}}}}')
-
-    return read
+def _members(variant: str) -> Callable[[Column], ReadCode]:
+    return lambda column: ReadCode(
+        field(f"{column.size}s", column.size), 'v$ = from_bytes(v$, "little")', _scalar(variant, "v$")
+    )
 
 
-def _text(prefix: Callable[[Column], int]) -> Callable[[Column, dict[str, Any]], ReadCode]:
+def _text(prefix: Callable[[Column], int]) -> Callable[[Column], ReadCode]:
     """Strings, binary or not; `prefix` gives the bytes of the length before the value."""
 
-    def read(column: Column, names: dict[str, Any]) -> ReadCode:
+    def read(column: Column) -> ReadCode:
         layout = counted(prefix(column))
         if column.charset is None:
             # The row image leaves out the zeros that BINARY(n) ends in; the value has them.
             pad = f"v$ = v$.ljust({column.size}, zero)" if column.type == t.STRING else ""
-            return ReadCode(layout, pad, '{{"Blob":"{base64(v$)}"}}')
+            return ReadCode(layout, pad, _quoted("Blob", "base64(v$)"))
         if column.charset.name in UTF8_CHARSETS:
-            return ReadCode(layout, "", "{string(v$)}")
+            return ReadCode(layout, "", '{{"String":{quote(v$.decode())}}}')
         return ReadCode(layout, "", f"{{encoded({column.charset.name!r}, v$)}}")
 
     return read
 
 
-def _bytes(variant: str) -> Callable[[Column, dict[str, Any]], ReadCode]:
-    return lambda column, names: ReadCode(counted(column.size), "", f'{{{{"{variant}":"{{base64(v$)}}"}}}}')
+def _bytes(variant: str) -> Callable[[Column], ReadCode]:
+    return lambda column: ReadCode(counted(column.size), "", _quoted(variant, "base64(v$)"))
 
 
-def _json(column: Column, names: dict[str, Any]) -> ReadCode:
+def _json(column: Column) -> ReadCode:
     return ReadCode(counted(column.size), "", "{json(v$)}")
 
 
-READERS: dict[int, Callable[[Column, dict[str, Any]], ReadCode]] = {
+READERS: dict[int, Callable[[Column], ReadCode]] = {
     t.TINY: _integer("bB", 1),
     t.SHORT: _integer("hH", 2),
     t.INT24: _medium,
@@ -203,10 +204,27 @@ READERS: dict[int, Callable[[Column, dict[str, Any]], ReadCode]] = {
     t.VECTOR: _bytes("Vector"),
 }
 
+
+class _Dates(dict[int, str]):
+    """(year * 13 + month) * 32 + day -> its members as JSON text; most rows repeat a date that was seen."""
+
+    def __missing__(self, packed: int) -> str:
+        if len(self) >= 1 << 15:
+            self.clear()
+        months, day = divmod(packed, 32)
+        year, month = divmod(months, 13)
+        text = self[packed] = f'"year":{year},"month":{month},"day":{day}'
+        return text
+
+
 #: what the fragments call
 HELPERS: dict[str, Any] = {
+    "date": _Dates(),
+    #: looking up the text of a small number costs half of formatting it
+    "digits": tuple(map(str, range(64))),
+    "two_digits": TWO_DIGITS,
     "from_bytes": int.from_bytes,
-    "string": string_json,
+    "quote": json_string,
     "encoded": encoded_json,
     "base64": lambda value: b2a_base64(value, newline=False).decode(),
     "json": json_value,

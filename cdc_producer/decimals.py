@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 #: bytes that hold 0..9 digits
 BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+#: the texts of the most frequent fraction, of two digits; looking one up costs a third of formatting it
+TWO_DIGITS = tuple(f"{number:02d}" for number in range(128))
 
 
 def decimal_size(precision: int, scale: int) -> int:
@@ -18,32 +21,33 @@ def decimal_size(precision: int, scale: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def decimal_decoder(precision: int, scale: int) -> Callable[[bytes], str]:
-    """A function from a packed value to all digits of its scale, for example -0.10."""
-    positive = 1 << (8 * decimal_size(precision, scale) - 1)
+def decimal_code(precision: int, scale: int) -> tuple[str, str]:
+    """Python source that decodes: statements from the packed bytes v$, and f-string text of all digits of its scale."""
     shift = 8 * decimal_size(precision, scale)
-    sums: list[list[str]] = [[], []]  # terms of the whole part and of the fraction
+    positive = 1 << (shift - 1)
+    terms: list[list[str]] = [[], []]  # of the whole part and of the fraction
     left = [precision - scale, scale]
     for size, digits in _groups(precision - scale, scale):
         part = 0 if left[0] else 1
         left[part] -= digits
         shift -= 8 * size
-        sums[part].append(f"(number >> {shift} & {(1 << 8 * size) - 1}) * {10 ** left[part]}")
-    whole, fraction = (" + ".join(terms) or "0" for terms in sums)
-    digits_text = f"{{{whole}}}" + (f".{{{fraction}:0{scale}d}}" if scale else "")
-    # Generated, because a loop over the groups costs more than the arithmetic.
-    source = f"""
-def decode(data):
-    number = from_bytes(data, "big")
-    if number >= {positive}:
-        number -= {positive}
-        return f"{digits_text}"
-    number ^= {positive - 1}
-    return f"-{digits_text}"
-"""
-    namespace = {"from_bytes": int.from_bytes}
-    exec(source, namespace)
-    return namespace["decode"]  # type: ignore[return-value]  # what the source defines
+        group = f"(v$ >> {shift} & {(1 << 8 * size) - 1})" if shift else f"(v$ & {(1 << 8 * size) - 1})"
+        terms[part].append(f"{group} * {10 ** left[part]}" if left[part] else group)
+    whole, fraction = (" + ".join(part) or "0" for part in terms)
+    prepare = f'v$ = from_bytes(v$, "big") - {positive}; n$ = ""\nif v$ < 0: v$ = ~v$; n$ = "-"'
+    tail = f"{{two_digits[{fraction}]}}" if scale == 2 else f"{{{fraction}:0{scale}d}}"
+    return prepare, f"{{n$}}{{{whole}}}" + (f".{tail}" if scale else "")
+
+
+@lru_cache(maxsize=256)
+def decimal_decoder(precision: int, scale: int) -> Callable[[bytes], str]:
+    """The same as a function, for values that are not in a row of their own."""
+    prepare, text = (code.replace("$", "") for code in decimal_code(precision, scale))
+    body = "\n".join(f"    {line}" for line in (*prepare.splitlines(), f"return f'{text}'"))
+    namespace: dict[str, Any] = {"from_bytes": int.from_bytes, "two_digits": TWO_DIGITS}
+    exec(f"def decode(v):\n{body}", namespace)
+    decode: Callable[[bytes], str] = namespace["decode"]
+    return decode
 
 
 def _groups(whole: int, scale: int) -> list[tuple[int, int]]:

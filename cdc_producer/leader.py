@@ -70,7 +70,7 @@ class LeaderConsole:
             raise self._named(error) from error
 
     def _is_at_least(self, *version: int) -> bool:
-        numbers = re.findall(r"\d+", self._connection.server_version)
+        numbers = re.findall(r"\d+", str(self._connection.server_version))  # type: ignore[attr-defined]  # not in the stubs
         return tuple(map(int, numbers)) >= version
 
     def check(self, server_id: int, server_uuid: str) -> LeaderFacts:
@@ -152,7 +152,7 @@ class LeaderConsole:
             raise BinlogPurgedError(
                 f"the oldest binlog of leader {self.leader} is {first} and earlier changes are purged, so a follower"
                 " cannot be built from it alone: load a dump of the leader into the follower and set database.start to"
-                f' the dump\'s GTID set or position, or to "{first}:{FIRST_OFFSET}" if the follower has everything before'
+                f' the GTID set or position of the dump, or to "{first}:{FIRST_OFFSET}" if the follower has the rest'
             )
         return Resume(Position(first, FIRST_OFFSET))
 

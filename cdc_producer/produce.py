@@ -13,12 +13,12 @@ import uuid
 import zlib
 from collections.abc import Callable
 
+from cdc_producer.appender import Appender
 from cdc_producer.binlog import BinlogReader
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.resume import Resume, from_record
-from cdc_producer.tables import Tables
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, causes
 from shared.events import Position
 from shared.filters import DatabaseFilter
@@ -27,9 +27,8 @@ from shared.topic import TopicWriter, open_writer
 
 logger = logging.getLogger(__name__)
 
-#: records wait at most this long (seconds) and this many bytes before they are appended; less when the leader is idle
-MAX_WAIT = 0.01
-MAX_BYTES = 1 << 20
+#: bytes of records that may wait while the batch before them is being appended
+MAX_BYTES = 4 << 20
 #: a moved position with nothing to publish is told this often (seconds)
 HEARTBEAT_INTERVAL = 3.0
 PROGRESS_INTERVAL = 5.0
@@ -119,11 +118,7 @@ class Producer:
         return facts, resume
 
     def _capture(self, facts: LeaderFacts, resume: Resume) -> Capture:
-        resource = self.profile.mysql_resource_name
-        databases = DatabaseFilter(self.profile.filters)
-        return Capture(
-            resource, databases, Tables(resource, databases, facts.charsets), resume, facts.lower_case_table_names
-        )
+        return Capture(self.profile.mysql_resource_name, DatabaseFilter(self.profile.filters), facts, resume)
 
     def _publish(
         self, topic: TopicWriter, connection: ReplicationConnection, capture: Capture, facts: LeaderFacts
@@ -133,24 +128,24 @@ class Producer:
         if self.profile.database.start == "latest" and capture.sequence < 0:
             # An empty topic would forget where "latest" was when the producer first asked.
             capture.heartbeat(facts.uuid, always=True)
-        appended = beaten = time.monotonic()
-        while True:
-            waiting = not connection.more()
-            now = time.monotonic()
-            if capture.records and (waiting or now - appended > MAX_WAIT or capture.bytes > MAX_BYTES):
-                topic.append(capture.take())
-                appended = now
-            if self._at_end(capture) or self._may_stop(capture, now):
-                break
-            if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat(facts.uuid):
-                beaten = now
-            progress.report(now)
-            if not waiting or connection.wait(0.2):
-                for raw in connection.events():
-                    for event in reader.read(raw):
-                        capture.feed(event)
-        capture.heartbeat(facts.uuid)
-        topic.append(capture.take())
+        beaten = time.monotonic()
+        with Appender(topic) as appender:
+            while True:
+                waiting = not connection.more()
+                now = time.monotonic()
+                if capture.records and (appender.idle or capture.bytes > MAX_BYTES):
+                    appender.append(capture.take())
+                if self._at_end(capture) or self._may_stop(capture, now):
+                    break
+                if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat(facts.uuid):
+                    beaten = now
+                progress.report(now)
+                if not waiting or connection.wait(0.005 if capture.records else 0.2):
+                    for raw in connection.events():
+                        for event in reader.read(raw):
+                            capture.feed(event)
+            capture.heartbeat(facts.uuid)
+            appender.append(capture.take())
         logger.info("stopped at %s, sequence %d", capture.edge, capture.sequence)
 
     def _may_stop(self, capture: Capture, now: float) -> bool:

@@ -97,14 +97,14 @@ class _Source:
 
     def _column(self, column: Column, index: int) -> str:
         """Add what reads one column; returns its f-string text."""
-        code = read_code(column, self.names)
+        code = read_code(column)
         if code.layout.code:
             self._fields.append((f"v{index}", code.layout))
         else:
             self._read_fields()
             self._counted(f"v{index}", code.layout.size)
         if code.prepare:
-            self._prepare.append(code.prepare.replace("$", str(index)))
+            self._prepare += code.prepare.replace("$", str(index)).splitlines()
         return code.text.replace("$", str(index))
 
     def _read_fields(self) -> None:

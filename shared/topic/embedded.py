@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLockedError
+from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLockedError, TopicMissingError
 from shared.topic import Record
 
 #: written into the file's header, so that another SQLite file is never taken for a topic
@@ -24,6 +24,8 @@ READ_RECORDS = 4096
 #: removal of expired records is looked at this often (seconds), this many records at a time
 RETENTION_INTERVAL = 30.0
 RETENTION_BATCH = 10_000
+#: records in one INSERT; SQLite allows 32,766 parameters
+INSERT_RECORDS = 1000
 
 SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -48,7 +50,8 @@ def _named_errors(path: Path) -> Iterator[None]:
 def _connect(path: Path, readonly: bool) -> sqlite3.Connection:
     mode = "ro" if readonly else "rwc"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
+    # Opened by one thread and used by another, never by two at once.
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0, check_same_thread=False)
     try:
         connection.execute("PRAGMA mmap_size = 268435456")
         found, version = (
@@ -114,16 +117,14 @@ class EmbeddedWriter:
             )
         now = time.time_ns() // 1_000_000
         with _named_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                rows = ((self._end + index, now, value) for index, value in enumerate(values))
-                self._db.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-            self._end += len(values)
+            for start in range(0, len(values), INSERT_RECORDS):
+                some = values[start : start + INSERT_RECORDS]
+                # One statement is one call into SQLite without Python's lock: the producer goes on decoding meanwhile.
+                self._db.execute(
+                    f"INSERT INTO records VALUES {','.join([f'(?, {now}, ?)'] * len(some))}",
+                    [field for row in enumerate(some, self._end) for field in row],
+                )
+                self._end += len(some)
             self._expire(now)
 
     def _expire(self, now: int) -> None:
@@ -148,10 +149,12 @@ class EmbeddedReader:
     """One reader of a topic file. SQLite's shared memory needs a writable folder; records are never written."""
 
     def __init__(self, path: Path) -> None:
-        """Raises TopicError when the topic does not exist."""
+        """Raises TopicMissingError when the topic does not exist."""
         self.path = path
         if not path.exists():
-            raise TopicError(f"topic {path} does not exist; start its producer first, or check [topic] name and path")
+            raise TopicMissingError(
+                f"topic {path} does not exist; start its producer first, or check [topic] name and path"
+            )
         with _named_errors(path):
             self._db = _connect(path, readonly=True)
         self._next = 0
