@@ -140,10 +140,16 @@ class Producer:
                 if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat(facts.uuid):
                     beaten = now
                 progress.report(now)
-                if not waiting or connection.wait(0.005 if capture.records else 0.2):
+                if waiting and not connection.wait(0.005 if capture.records else 0.2):
+                    continue
+                try:
                     for raw in connection.events():
                         for event in reader.read(raw):
                             capture.feed(event)
+                except LeaderError:
+                    # What came before it is whole and belongs into the topic.
+                    appender.append(capture.take())
+                    raise
             capture.heartbeat(facts.uuid)
             appender.append(capture.take())
         logger.info("stopped at %s, sequence %d", capture.edge, capture.sequence)

@@ -42,6 +42,7 @@ class Column:
     type: int
     #: type-specific: bytes of a length, maximum length in bytes, (precision, scale), fractional digits, bits
     size: int
+    #: of a DECIMAL; or the subtype of a GEOMETRY, or the dimensions of a VECTOR
     scale: int = 0
     unsigned: bool = False
     charset: Charset | None = None
@@ -68,6 +69,8 @@ class _Metadata:
     member_charsets: list[int] = field(default_factory=list)
     enums: list[tuple[bytes, ...]] = field(default_factory=list)
     sets: list[tuple[bytes, ...]] = field(default_factory=list)
+    geometries: list[int] = field(default_factory=list)
+    dimensions: list[int] = field(default_factory=list)
     key: list[int] = field(default_factory=list)
 
 
@@ -153,6 +156,8 @@ def _optional_metadata(data: bytes, types: list[int]) -> _Metadata:
             metadata.sets = list(_member_lists(value))
         elif field_type == 6:
             metadata.enums = list(_member_lists(value))
+        elif field_type == 7:
+            metadata.geometries = list(_numbers(value))
         elif field_type == 8:
             metadata.key = list(_numbers(value))
         elif field_type == 9:
@@ -161,18 +166,23 @@ def _optional_metadata(data: bytes, types: list[int]) -> _Metadata:
             metadata.member_charsets = _default_charsets(value, member_columns)
         elif field_type == 11:
             metadata.member_charsets = list(_numbers(value))
+        elif field_type == 13:
+            metadata.dimensions = list(_numbers(value))
     return metadata
 
 
 def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: Charsets) -> Iterator[Column]:
     unsigned, collations = iter(metadata.unsigned), iter(metadata.charsets)
     member_collations, enums, sets = iter(metadata.member_charsets), iter(metadata.enums), iter(metadata.sets)
+    details = {GEOMETRY: iter(metadata.geometries), VECTOR: iter(metadata.dimensions)}
     for name, (kind, size, scale) in zip(metadata.names, basics, strict=True):
         collation = next(collations) if kind in CHARACTER else None
         members: tuple[bytes, ...] = ()
         if kind in (ENUM, SET):
             collation = next(member_collations)
             members = next(enums if kind == ENUM else sets)
+        if kind in details:
+            scale = next(details[kind])
         charset = None if collation is None or collation == BINARY_COLLATION else charsets[collation]
         yield Column(name, kind, size, scale, kind in NUMERIC and next(unsigned), charset, members)
 

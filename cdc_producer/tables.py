@@ -20,8 +20,11 @@ MAX_REMEMBERED = 1000
 NAMES = {
     t.TINY: "tinyint", t.SHORT: "smallint", t.INT24: "mediumint", t.LONG: "int", t.LONGLONG: "bigint",
     t.FLOAT: "float", t.DOUBLE: "double", t.YEAR: "year", t.DATE: "date", t.TIMESTAMP2: "timestamp",
-    t.DATETIME2: "datetime", t.TIME2: "time", t.JSON: "json", t.GEOMETRY: "geometry", t.VECTOR: "vector",
+    t.DATETIME2: "datetime", t.TIME2: "time", t.JSON: "json",
 }  # fmt: skip
+GEOMETRIES = (
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
+)  # fmt: skip
 BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 
 
@@ -97,6 +100,10 @@ def column_type(column: Column) -> str:
         return BLOBS[column.size] + ("blob" if column.charset is None else "text")
     if column.type in (t.TIMESTAMP2, t.DATETIME2, t.TIME2) and column.size:
         return f"{NAMES[column.type]}({column.size})"
+    if column.type == t.GEOMETRY:
+        return GEOMETRIES[column.scale]
+    if column.type == t.VECTOR:
+        return f"vector({column.scale})"
     return NAMES[column.type] + unsigned
 
 
