@@ -19,6 +19,7 @@ from shared.errors import LeaderError, UnsupportedError
 from shared.events import Draft, Position, Query, Transaction, heartbeat_body, query_body, resource_uri
 from shared.filters import DatabaseFilter
 from shared.statements import read_statement
+from shared.values import UTF8_CHARSETS
 
 #: flags of a rows event
 NO_FOREIGN_KEY_CHECKS = 0x02
@@ -26,7 +27,9 @@ CASCADES_LOGGED = 0x10
 #: a table id that only ends a statement
 DUMMY_TABLE = 0xFFFFFF
 #: classes of statement that are not replicated: accounts are the follower's own, the others change no data
-NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY"})
+NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY", "TRANSACTION"})
+#: kinds of statement whose head the leader writes anew, in utf8mb4, whatever the client's character set
+REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
 
 
 class Capture:
@@ -179,8 +182,15 @@ class Capture:
             if query.updated is None:
                 raise UnsupportedError(f"statement at {where}: {error}") from None
             return query.updated
-        if statement.kind in NOT_REPLICATED or statement.kind == "TRANSACTION":
+        if statement.kind in NOT_REPLICATED:
             return ()
+        rewritten = statement.kind in REWRITTEN and statement.verb in ("CREATE", "ALTER")
+        if rewritten and charset not in UTF8_CHARSETS and not query.sql.isascii():
+            raise UnsupportedError(
+                f"statement at {where} creates a {statement.kind.lower()} from a client of character set {charset}, and"
+                " the leader logged names in utf8mb4 and the rest in that character set, so it cannot be read for"
+                f" certain; run it from a utf8mb4 client: {query.sql[:80]!r}"
+            )
         return statement.databases if query.updated is None else query.updated
 
     def _hold_query(self, query: QueryEvent, writes: tuple[str, ...], event: BinlogEvent) -> None:

@@ -53,9 +53,12 @@ def encoded_json(charset: str, value: bytes) -> str:
     return f'{{"EncodedString":{{"charset":"{charset}","base64":"{base64.b64encode(value).decode()}"}}}}'
 
 
-def read_code(column: Column) -> ReadCode:
-    """The fragments of one column; they call what HELPERS names."""
-    return READERS[column.type](column)
+def read_code(column: Column, *, as_bytes: bool = False) -> ReadCode:
+    """The fragments of one column, which call what HELPERS names; `as_bytes` does not decode text."""
+    code = READERS[column.type](column)
+    if as_bytes and column.charset is not None and column.charset.name in UTF8_CHARSETS:
+        return ReadCode(code.layout, code.prepare, f"{{encoded({column.charset.name!r}, v$)}}")
+    return code
 
 
 def _scalar(variant: str, expression: str) -> str:

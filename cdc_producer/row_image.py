@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from struct import error as StructError
 from typing import Any
 
-from cdc_producer.columns import HELPERS, Layout, read_code
+from cdc_producer.columns import HELPERS, Layout, ReadCode, read_code
 from cdc_producer.table_map import Column
 from shared.errors import UnsupportedError
 
@@ -28,20 +29,26 @@ class RowImages:
         self.columns = columns
         self._null_bytes = (len(columns) + 7) // 8
         self._patterns = _Patterns(columns)
+        #: for rows with text that its column's character set does not allow, as an old server let in
+        self._as_bytes = _Patterns(columns, as_bytes=True)
 
     def read(self, body: bytes, position: int) -> list[str]:
         """All row images from `position` to the end of a rows event's body, each as a JSON array of values.
 
         Raises UnsupportedError when the bytes do not end where the last row does.
         """
-        null_bytes, patterns, end = self._null_bytes, self._patterns, len(body)
+        null_bytes, end = self._null_bytes, len(body)
+        patterns = self._patterns
         images: list[str] = []
         try:
             while position < end:
                 start = position + null_bytes
-                image, position = patterns[body[position:start]](body, start)
+                try:
+                    image, position = patterns[body[position:start]](body, start)
+                except UnicodeDecodeError:
+                    image, position = self._as_bytes[body[position:start]](body, start)
                 images.append(image)
-        except (ValueError, IndexError, LookupError, OverflowError) as error:
+        except (StructError, ValueError, LookupError) as error:
             raise UnsupportedError(f"row image {len(images) + 1} cannot be decoded: {error}") from error
         if position != end:
             raise UnsupportedError(f"row image {len(images)} ends {position - end} bytes behind its binlog event")
@@ -51,33 +58,32 @@ class RowImages:
 class _Patterns(dict[bytes, ReadRow]):
     """NULL bits -> decoder, made when first seen."""
 
-    def __init__(self, columns: tuple[Column, ...]) -> None:
+    def __init__(self, columns: tuple[Column, ...], *, as_bytes: bool = False) -> None:
         super().__init__()
         self._columns = columns
+        self._as_bytes = as_bytes
         self._any: ReadRow | None = None
 
     def __missing__(self, nulls: bytes) -> ReadRow:
         if len(self) < MAX_PATTERNS:
-            self[nulls] = _compile(self._columns, int.from_bytes(nulls, "little"))
+            self[nulls] = self._compile(int.from_bytes(nulls, "little"))
             return self[nulls]
         if self._any is None:
-            self._any = _compile(self._columns, None)
+            self._any = self._compile(None)
         return self._any
 
-
-def _compile(columns: tuple[Column, ...], nulls: int | None) -> ReadRow:
-    """Generate the function for these NULL bits (bit i: column i is NULL), or with None the one that tests them."""
-    source = _Source(columns, nulls)
-    names = dict(source.names)
-    exec("\n".join(source.lines), names)
-    read: ReadRow = names["read"]
-    return read
+    def _compile(self, nulls: int | None) -> ReadRow:
+        """Generate the function for these NULL bits (bit i: column i is NULL), or with None the one that tests them."""
+        source = _Source([read_code(column, as_bytes=self._as_bytes) for column in self._columns], nulls)
+        exec("\n".join(source.lines), source.names)
+        read: ReadRow = source.names["read"]
+        return read
 
 
 class _Source:
     """The lines of one generated function, and the names they use."""
 
-    def __init__(self, columns: tuple[Column, ...], nulls: int | None) -> None:
+    def __init__(self, codes: list[ReadCode], nulls: int | None) -> None:
         self.names: dict[str, Any] = dict(HELPERS)
         self.lines = ["def read(data, p):"]
         #: distance from p to the next byte, known while generating
@@ -87,17 +93,14 @@ class _Source:
         #: statements that wait until the fields are read
         self._prepare: list[str] = []
         if nulls is None:
-            texts = self._testing(columns)
+            texts = self._testing(codes)
         else:
-            texts = [
-                '"Null"' if nulls >> index & 1 else self._column(column, index) for index, column in enumerate(columns)
-            ]
+            texts = ['"Null"' if nulls >> index & 1 else self._column(code, index) for index, code in enumerate(codes)]
             self._read_fields()
         self.lines.append(f"  return f'''[{','.join(texts)}]''', p + {self._ahead}")
 
-    def _column(self, column: Column, index: int) -> str:
+    def _column(self, code: ReadCode, index: int) -> str:
         """Add what reads one column; returns its f-string text."""
-        code = read_code(column)
         if code.layout.code:
             self._fields.append((f"v{index}", code.layout))
         else:
@@ -131,13 +134,13 @@ class _Source:
         ]
         self._ahead = 0
 
-    def _testing(self, columns: tuple[Column, ...]) -> list[str]:
+    def _testing(self, codes: list[ReadCode]) -> list[str]:
         """Read column by column, each behind a test of its NULL bit."""
-        size = (len(columns) + 7) // 8
+        size = (len(codes) + 7) // 8
         self.lines.append(f"  nulls = from_bytes(data[p - {size}:p], 'little')")
-        for index, column in enumerate(columns):
+        for index, code in enumerate(codes):
             outside, self.lines = self.lines, []
-            text = self._column(column, index)
+            text = self._column(code, index)
             self._read_fields()
             self.lines += [f"  t{index} = f'''{text}'''", f"  p += {self._ahead}"]
             self._ahead = 0
@@ -145,4 +148,4 @@ class _Source:
                 *outside, f"  if nulls >> {index} & 1: t{index} = '\"Null\"'", "  else:",
                 *(f"  {line}" for line in self.lines),
             ]  # fmt: skip
-        return [f"{{t{index}}}" for index in range(len(columns))]
+        return [f"{{t{index}}}" for index in range(len(codes))]
