@@ -1,0 +1,6 @@
+-- The account cdc-producer uses on the leader.
+SET sql_log_bin = 0;
+CREATE USER 'fluvio'@'%' IDENTIFIED BY 'fluvio4cdc!';
+GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'fluvio'@'%';
+-- the same account is who types the tutorial's statements; a producer of yours does not need this
+GRANT ALL ON `flvDb`.* TO 'fluvio'@'%';
