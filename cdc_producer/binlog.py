@@ -25,6 +25,9 @@ class EventType(IntEnum):
     QUERY = 2
     STOP = 3
     ROTATE = 4
+    INTVAR = 5
+    RAND = 13
+    USER_VAR = 14
     FORMAT_DESCRIPTION = 15
     XID = 16
     TABLE_MAP = 19
@@ -47,9 +50,6 @@ class EventType(IntEnum):
 
 #: types that stop the producer, with the reason a user understands
 REFUSED = {
-    5: "a statement's INSERT_ID (binlog_format=STATEMENT)",
-    13: "a statement's RAND seed (binlog_format=STATEMENT)",
-    14: "a statement's user variable (binlog_format=STATEMENT)",
     17: "LOAD DATA as a statement (binlog_format=STATEMENT)",
     18: "LOAD DATA as a statement (binlog_format=STATEMENT)",
     23: "rows in the format before MySQL 5.6 (log_bin_use_v1_row_events)",

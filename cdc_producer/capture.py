@@ -79,7 +79,9 @@ class Capture:
 
     def feed(self, event: BinlogEvent) -> None:
         """Take the next binlog event. Raises LeaderError and its kinds; nothing of that event is published then."""
-        self._index += 1
+        if event.end > event.start:
+            # not one that the leader made up for this connection, so that the count is the same the next time
+            self._index += 1
         handler = self._handlers.get(event.type)
         if handler is not None:
             handler(event)
@@ -130,6 +132,16 @@ class Capture:
             self.told = self.edge
         self._transaction, self._held, self._block, self._open = None, None, "", False
 
+    def _rollback(self, event: BinlogEvent, text: bytes) -> None:
+        """A leader logs this only for a transaction that also changed tables without transactions."""
+        if self._held is not None or self._open:
+            raise UnsupportedError(
+                f"the transaction that holds {event.where()} was rolled back in part: it changed tables with and"
+                " without transactions (MyISAM), and which of its rows stayed cannot be told"
+            )
+        if text == b"ROLLBACK":
+            self._end(event)
+
     def _rotate(self, event: BinlogEvent) -> None:
         if self._transaction is None:
             self.edge = Position(event.file, event.end)
@@ -144,6 +156,8 @@ class Capture:
             self._block = "BEGIN" if text == b"BEGIN" else "XA"
         elif text == b"COMMIT":
             self._end(event)
+        elif text.startswith(b"ROLLBACK"):
+            self._rollback(event, text)
         elif self._block and text.startswith((b"SAVEPOINT ", b"XA END")):
             pass
         else:
@@ -182,6 +196,11 @@ class Capture:
             if query.updated is None:
                 raise UnsupportedError(f"statement at {where}: {error}") from None
             return query.updated
+        if statement.kind == "DML" and query.updated is None:
+            raise UnsupportedError(
+                f"statement at {where} may change rows of any database, as text (binlog_format=STATEMENT), and cannot"
+                f" be replicated; SET GLOBAL binlog_format = ROW: {query.sql[:200]!r}"
+            )
         if statement.kind in NOT_REPLICATED:
             return ()
         rewritten = statement.kind in REWRITTEN and statement.verb in ("CREATE", "ALTER")
