@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
-from enum import IntEnum
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import BinaryIO, NamedTuple
 
@@ -19,8 +18,11 @@ from shared.errors import UnsupportedError
 from shared.events import Position
 
 
-class EventType(IntEnum):
-    """The binlog event types that this producer reads. Source: MySQL's binlog_event.h, Log_event_type."""
+class EventType:
+    """The binlog event types that this producer reads. Source: MySQL's binlog_event.h, Log_event_type.
+
+    Plain numbers, because comparing members of an Enum took a tenth of the time of a short transaction.
+    """
 
     QUERY = 2
     STOP = 3
@@ -62,9 +64,10 @@ REFUSED = {
 HEADER = Struct("<IBIIIH")  # timestamp, type, server_id, size, end offset (low 32 bits), flags
 HEADER_SIZE = 19
 CHECKSUM_SIZE = 4
+NEVER_IN_A_FILE = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 #: header flag of an event the leader makes up for this connection; it is in no file
 ARTIFICIAL = 0x20
-KNOWN = frozenset(int(kind) for kind in EventType)
+KNOWN = frozenset(value for name, value in vars(EventType).items() if name.isupper())
 
 
 class BinlogEvent(NamedTuple):
@@ -91,7 +94,7 @@ class BinlogReader:
         self.position = start
         self._checksums = False
 
-    def read(self, raw: bytes) -> Iterator[BinlogEvent]:
+    def read(self, raw: bytes) -> Iterable[BinlogEvent]:
         """The events in one packet: one, or all those of a compressed transaction.
 
         raw: header, body, checksum. Raises UnsupportedError for a type not on the list, or when bytes were altered.
@@ -100,9 +103,9 @@ class BinlogReader:
         if size != len(raw):
             raise UnsupportedError(f"binlog event at {self.position} has {len(raw)} bytes, its header says {size}")
         body = self._body(raw, kind)
-        if kind == EventType.ROTATE and (flags & ARTIFICIAL or not end_low):
+        artificial = flags & ARTIFICIAL or not end_low or kind in NEVER_IN_A_FILE
+        if artificial and kind == EventType.ROTATE:
             self._rotate(body)
-        artificial = flags & ARTIFICIAL or not end_low or kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
         file, start = self.position.file, self.position.offset
         end = start if artificial else start + size
         if not artificial:
@@ -110,14 +113,14 @@ class BinlogReader:
             if end & 0xFFFFFFFF != end_low:
                 raise UnsupportedError(f"binlog event at {self.position} ends at {end}, its header says {end_low}")
             self.position = Position(file, end)
-        if kind == EventType.ROTATE and not artificial:
-            self._rotate(body)
+            if kind == EventType.ROTATE:
+                self._rotate(body)
         if kind not in KNOWN:
             what = REFUSED.get(kind, "which this version does not know")
             raise UnsupportedError(f"binlog event of type {kind} at {file}:{start}: {what}; it cannot be replicated")
         if kind == EventType.TRANSACTION_PAYLOAD:
             return _payload(body, file, start, end)
-        return iter((BinlogEvent(kind, timestamp, flags, body, file, start, end),))
+        return (BinlogEvent(kind, timestamp, flags, body, file, start, end),)
 
     def _body(self, raw: bytes, kind: int) -> bytes:
         if kind == EventType.FORMAT_DESCRIPTION:

@@ -219,7 +219,7 @@ class Capture:
         self._hold(uri, query_body(Query(query.sql, query.database, writes, query.session)), event)
 
     def _table_map(self, event: BinlogEvent) -> None:
-        self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event.body, event.where())
+        self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event)
 
     def _rows(self, event: BinlogEvent) -> None:
         body = event.body

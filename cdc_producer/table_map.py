@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cdc_producer.binlog import length_encoded
+from cdc_producer.binlog import BinlogEvent, length_encoded
 from shared.errors import UnsupportedError
 
 #: column types as the binlog numbers them. Source: MySQL's field_types.h
@@ -80,11 +80,12 @@ def read_names(body: bytes) -> tuple[str, str]:
     return body[9:end].decode(), body[end + 2 : end + 2 + body[end + 1]].decode()
 
 
-def read_table_map(body: bytes, charsets: Charsets, where: str) -> TableMap:
+def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
     """Read a TABLE_MAP event. Raises UnsupportedError for an unknown column type or when metadata is not FULL.
 
     Source: MySQL's rows_event.h, Table_map_event, and its optional metadata fields.
     """
+    body, where = event.body, event.where()
     database, table = read_names(body)
     # table id 6, flags 2, then both names as length, bytes, NUL
     position = 8 + len(database.encode()) + len(table.encode()) + 4

@@ -8,6 +8,7 @@ from json.encoder import encode_basestring as json_string
 import orjson
 
 from cdc_producer import table_map as t
+from cdc_producer.binlog import BinlogEvent
 from cdc_producer.row_image import RowImages
 from cdc_producer.table_map import Charsets, Column, TableMap, read_names, read_table_map
 from shared.events import resource_uri
@@ -52,19 +53,19 @@ class Tables:
         self._charsets = charsets
         self._remembered: dict[bytes, Table | None] = {}
 
-    def table(self, body: bytes, where: str) -> Table | None:
-        """The table of a TABLE_MAP event's body."""
-        layout = body[6:]  # without the table id, which a restart of the leader gives to another table
+    def table(self, event: BinlogEvent) -> Table | None:
+        """The table of a TABLE_MAP event."""
+        layout = event.body[6:]  # without the table id, which a restart of the leader gives to another table
         try:
             return self._remembered[layout]
         except KeyError:
             pass
         if len(self._remembered) >= MAX_REMEMBERED:
             self._remembered.clear()
-        database, _ = read_names(body)
+        database, _ = read_names(event.body)
         table = None
         if database in self._databases:
-            table = self._prepare(read_table_map(body, self._charsets, where))
+            table = self._prepare(read_table_map(event, self._charsets))
         self._remembered[layout] = table
         return table
 
