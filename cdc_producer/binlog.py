@@ -181,6 +181,8 @@ def length_encoded(data: bytes, position: int) -> tuple[int, int]:
     first = data[position]
     if first < 251:
         return first, position + 1
-    size = {252: 2, 253: 3, 254: 8}[first]
+    size = {252: 2, 253: 3, 254: 8}.get(first)
+    if size is None:
+        raise UnsupportedError(f"a binlog event has {first} where a length begins")
     end = position + 1 + size
     return int.from_bytes(data[position + 1 : end], "little"), end
