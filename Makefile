@@ -1,0 +1,37 @@
+# Everything runs in .venv, which the first command creates. PYTHON=python3.13 make ... chooses another Python for it.
+PYTHON ?= python3
+BIN = .venv/bin
+READY = .venv/ready
+
+.PHONY: help setup demo test lint type bench clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
+
+setup: $(READY)  ## create .venv, and get a MySQL for the demo and the tests
+	$(BIN)/python docker/get_mysql.py
+
+demo: $(READY)  ## play the tutorial between two real MySQL servers; ARGS=--keep leaves them up
+	@$(BIN)/python docker/demo.py $(ARGS)
+
+test: $(READY)  ## run the tests; ARGS="-k name" goes to pytest
+	$(BIN)/pytest $(ARGS)
+
+lint: $(READY)  ## check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+type: $(READY)  ## check types
+	$(BIN)/mypy
+
+bench: $(READY)  ## measure, one benchmark after the other
+	for file in capture replay end_to_end; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
+
+clean:  ## remove .venv, the private MySQL and what the tools left
+	rm -rf .venv .mysql .pytest_cache .hypothesis .mypy_cache .ruff_cache build *.egg-info
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@

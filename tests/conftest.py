@@ -1,0 +1,16 @@
+"""What every test may ask for is in the fix_*.py files."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["fix_crash", "fix_mysql", "fix_replication"]
+
+pytest.register_assert_rewrite("helpers", "fix_replication", "topic_audit")
+
+#: cheap tests first, so that a simple mistake is seen before a long run
+ORDER = ("unit", "integration", "acceptance")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: next((i for i, name in enumerate(ORDER) if name in item.path.parts), len(ORDER)))

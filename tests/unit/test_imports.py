@@ -1,0 +1,66 @@
+"""Who may import what: two programs that never meet, and foreign libraries at the edge only."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tomli
+from programs import ROOT
+
+PACKAGES = ("cdc_producer", "cdc_consumer", "shared")
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+#: each foreign library, and the only files that know it
+EDGES = {
+    "pymysql": {"shared/mysql.py", "cdc_producer/connection.py", "cdc_producer/leader.py"},
+    "pymysqlreplication": {"cdc_producer/connection.py"},
+    "zstandard": {"cdc_producer/binlog.py"},
+    "orjson": {"shared/events.py", "cdc_producer/tables.py"},
+    "tomli": {"shared/profile.py"},
+    "fluvio": {"shared/topic/fluvio_client.py"},
+    "sqlite3": {"shared/topic/embedded.py"},
+}
+#: what a dependency is called in an import; None where only another library imports it
+IMPORT_NAMES = {"mysql-replication": "pymysqlreplication", "cryptography": None}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names a file imports anywhere, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_imports_only_what_it_may(path: Path) -> None:
+    file = path.relative_to(ROOT).as_posix()
+    own = file.partition("/")[0]
+    for name in imported(path):
+        package = name.partition(".")[0]
+        if package in PACKAGES:
+            assert package in (own, "shared"), f"{file} imports {name}"
+        elif package in EDGES:
+            assert file in EDGES[package], f"{file} imports {package}, which only {sorted(EDGES[package])} may"
+        else:
+            assert package in sys.stdlib_module_names, f"{file} imports {package}, which has no edge file"
+
+
+@pytest.mark.parametrize("library", EDGES)
+def test_the_table_above_is_true(library: str) -> None:
+    for file in EDGES[library]:
+        assert library in {name.partition(".")[0] for name in imported(ROOT / file)}, f"{file} does not use {library}"
+
+
+def test_every_dependency_is_used() -> None:
+    project = tomli.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for dependency in project["dependencies"]:
+        name = re.split(r"[<>=\[]", dependency)[0]
+        assert IMPORT_NAMES.get(name, name) in {*EDGES, None}, f"nothing imports {name}"
