@@ -12,12 +12,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import pymysql
 from pymysqlreplication import BinLogStreamReader
 
 from shared.errors import BinlogPurgedError, LeaderError, LeaderLinkError
 from shared.events import Position
-from shared.mysql import connect, error_number, error_text, is_link_error
+from shared.mysql import MySQLError, connect, error_number, error_text, is_link_error
 from shared.profile import Leader
 
 #: bytes asked of the socket at once
@@ -55,7 +54,7 @@ class ReplicationConnection:
         try:
             # The public way in, fetchone(), decodes; this is the part of it that registers and asks for the dump.
             reader._BinLogStreamReader__connect_to_stream()
-        except (pymysql.err.MySQLError, OSError) as error:
+        except (MySQLError, OSError) as error:
             raise self._named(error) from error
         self._connection: Any = reader._stream_connection
         self._socket = self._connection._sock
@@ -144,7 +143,7 @@ class ReplicationConnection:
                 f"leader {self.leader} cannot give its binlog from where the topic ends: {text} ({number});"
                 " load the follower anew and start an empty topic there"
             )
-        error = pymysql.err.OperationalError(number, text)
+        error = MySQLError(number, text)
         return self._named(error) if error_number(error) else LeaderError(text)
 
     def more(self) -> bool:

@@ -6,14 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import pymysql
-
 from cdc_producer.gtids import GtidSet
 from cdc_producer.resume import Resume
 from cdc_producer.table_map import Charset, Charsets
 from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
 from shared.events import Position
-from shared.mysql import Connection, connect, error_number, error_text, is_link_error, rows, variables
+from shared.mysql import Connection, MySQLError, connect, error_number, error_text, is_link_error, rows, variables
 from shared.profile import Leader
 
 #: variable, the value it must have, why
@@ -51,7 +49,7 @@ class LeaderConsole:
         self.leader = leader
         try:
             self._connection: Connection = connect(leader, read_timeout=30)
-        except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
+        except (MySQLError, OSError, RuntimeError) as error:
             raise self._named(error) from error
 
     def _named(self, error: BaseException) -> CdcError:
@@ -61,7 +59,7 @@ class LeaderConsole:
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         try:
             return rows(self._connection, sql, parameters)
-        except (pymysql.err.MySQLError, OSError) as error:
+        except (MySQLError, OSError) as error:
             if error_number(error) == ER_SPECIFIC_ACCESS_DENIED:
                 raise LeaderError(
                     f"user {self.leader.user} may not replicate from leader {self.leader}: GRANT REPLICATION SLAVE,"

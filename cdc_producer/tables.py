@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
-
-import orjson
 
 from cdc_producer import table_map as t
 from cdc_producer.binlog import BinlogEvent
@@ -71,9 +70,9 @@ class Tables:
 
     def _prepare(self, table_map: TableMap) -> Table:
         uri = json_string(resource_uri(self._resource, table_map.database, table_map.table))
-        names = orjson.dumps([column.name for column in table_map.columns]).decode()
-        types = orjson.dumps([column_type(column) for column in table_map.columns]).decode()
-        key = f',"key":{orjson.dumps(table_map.key).decode()}' if table_map.key else ""
+        names = _strings_json(column.name for column in table_map.columns)
+        types = _strings_json(column_type(column) for column in table_map.columns)
+        key = f',"key":{_strings_json(table_map.key)}' if table_map.key else ""
         return Table(
             uri,
             f',"columns":{names},"operation":',
@@ -81,6 +80,10 @@ class Tables:
             RowImages(table_map.columns),
             len(table_map.columns),
         )
+
+
+def _strings_json(strings: Iterable[str]) -> str:
+    return f"[{','.join(map(json_string, strings))}]"
 
 
 def column_type(column: Column) -> str:

@@ -17,10 +17,10 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 
 #: each foreign library, and the only files that know it
 EDGES = {
-    "pymysql": {"shared/mysql.py", "cdc_producer/connection.py", "cdc_producer/leader.py"},
+    "pymysql": {"shared/mysql.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
     "zstandard": {"cdc_producer/binlog.py"},
-    "orjson": {"shared/events.py", "cdc_producer/tables.py"},
+    "orjson": {"shared/events.py"},
     "tomli": {"shared/profile.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
     "sqlite3": {"shared/topic/embedded.py"},
