@@ -1,0 +1,95 @@
+"""The event JSON: what the writer encodes the reader decodes, and the demo's keys come first, unchanged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import EventError
+from shared.events import (
+    Draft,
+    Event,
+    Heartbeat,
+    Position,
+    Query,
+    Rows,
+    Transaction,
+    decode,
+    heartbeat_body,
+    query_body,
+    resource_uri,
+)
+
+NAMES = st.text(min_size=1, max_size=20)
+NUMBERS = st.integers(0, (1 << 63) - 1)
+POSITIONS = st.builds(Position, NAMES, NUMBERS)
+TRANSACTIONS = st.builds(
+    Transaction,
+    st.none() | st.just("6b377eb2-e57a-11f1-9bfd-02fc00000001:tag:5"),
+    NUMBERS,
+    NUMBERS,
+    st.tuples(NUMBERS, NUMBERS),
+)
+QUERIES = st.builds(
+    Query, st.binary(max_size=100) | NAMES.map(str.encode), NAMES, st.lists(NAMES).map(tuple),
+    st.dictionaries(NAMES, st.integers(0, 1 << 60) | NAMES),
+)  # fmt: skip
+
+
+@given(QUERIES, POSITIONS, TRANSACTIONS, NUMBERS, NUMBERS, st.none() | NUMBERS)
+def test_queries(
+    query: Query, position: Position, transaction: Transaction, index: int, sequence: int, end: int | None
+) -> None:
+    uri = json.dumps(resource_uri("srv", "db"))
+    draft = Draft(uri, position, query_body(query), transaction, index)
+    value = draft.encode(sequence, end)
+    assert decode(value, "here") == Event(sequence, position, query, transaction, index, end)
+    assert list(json.loads(value))[:4] == ["uri", "sequence", "bn_file", "operation"]
+
+
+@given(NAMES, NAMES, POSITIONS, TRANSACTIONS)
+def test_rows_keep_their_names(database: str, table: str, position: Position, transaction: Transaction) -> None:
+    body = ',"columns":["a"],"operation":{"Update":{"rows":[{"before_cols":["Null"],"after_cols":[{"Double":-0.0}]}]}},"types":["double"]'
+    uri = json.dumps(resource_uri("srv", database, table), ensure_ascii=False)
+    event = decode(Draft(uri, position, body, transaction, 3).encode(7, None), "here")
+    assert event.operation == Rows(
+        "Update", database, table, ("a",), [(["Null"], [{"Double": 0.0}])], ("double",), (), True
+    )
+    assert str(event.operation.rows[0][1][0]["Double"]) == "-0.0"
+
+
+def test_heartbeats() -> None:
+    value = Draft('"flv://srv"', Position("binlog.000001", 4), heartbeat_body("uuid"), None, 0).encode(-1, None)
+    assert value == (
+        b'{"uri":"flv://srv","sequence":-1,"bn_file":{"fileName":"binlog.000001","offset":4},"operation":"Heartbeat","leader":"uuid"}'
+    )
+    assert decode(value, "here") == Event(-1, Position("binlog.000001", 4), Heartbeat("uuid"), None, 0, None)
+
+
+def test_names_are_encoded_where_a_uri_needs_it() -> None:
+    assert resource_uri("mysql-srv1", "flvDb", "pet") == "flv://mysql-srv1/flvDb/pet"
+    assert resource_uri("s", "a/b c", "名%") == "flv://s/a%2Fb%20c/%E5%90%8D%25"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b'{"uri":1}',
+        b'{"uri":"flv://s/d","sequence":0,"bn_file":{"fileName":"b.1","offset":4},"operation":{"Query":"x"}}',
+        b'{"uri":"flv://s/d","sequence":0,"bn_file":{"fileName":"b.1","offset":4},"operation":{"Upsert":{}},"transaction":{}}',
+        b'{"uri":"flv://s/d/t","sequence":0,"bn_file":{"fileName":"b.1","offset":4},"columns":[],"operation":{"Add":{"rows":[{}]}}}',
+        b'{"uri":"flv://s/d","sequence":0,"bn_file":{"fileName":"binlog.000001","offset":4},"operation":{"Query":"CREATE TAB',
+    ],
+)  # fmt: skip
+def test_what_is_no_event_says_where(value: bytes) -> None:
+    with pytest.raises(EventError, match="topic t offset 7 is not an event"):
+        decode(value, "topic t offset 7")
+
+
+def test_positions_are_ordered_by_the_number_of_the_file() -> None:
+    assert Position("binlog.999999", 500) < Position("binlog.1000000", 4) < Position("binlog.1000000", 5)
+    assert Position("binlog.000001", 4) <= Position("binlog.000001", 4)
+    assert str(Position("binlog.000003", 832)) == "binlog.000003:832"
