@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pymysql
-from pymysql.constants import CLIENT
+from pymysql.charset import charset_by_id
+from pymysql.constants import CLIENT, COMMAND
+from pymysql.err import MySQLError as MySQLError
 
 from shared.profile import Database, Tls
 
@@ -84,6 +86,25 @@ def _expand(name: str) -> str:
     return str(Path(name).expanduser())
 
 
+def send(connection: Any, packet: bytes) -> None:
+    """Send statements without waiting for their results, which `result` then gives one by one.
+
+    This is the half of PyMySQL's `query` that sends; it has no public name.
+    """
+    connection._execute_command(COMMAND.COM_QUERY, packet)
+
+
+def result(connection: Any) -> tuple[int, int]:
+    """The next result of what was sent: rows matched, and warnings."""
+    return connection.next_result(), connection._result.warning_count
+
+
+def charset_of(collation: int) -> str:
+    """Name of a collation's character set. Raises KeyError for an unknown id."""
+    found: Any = charset_by_id(collation)
+    return str(found.name)
+
+
 def error_number(error: BaseException) -> int:
     """MySQL's number of a driver error, 0 when it carries none."""
     number = error.args[0] if error.args else 0
@@ -117,7 +138,7 @@ def variables(connection: Connection, *names: str) -> dict[str, Any]:
         return dict(cursor.fetchall())
 
 
-def rows(connection: Connection, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+def rows(connection: Connection, sql: str | bytes, parameters: Any = None) -> list[tuple[Any, ...]]:
     """All rows of one query."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

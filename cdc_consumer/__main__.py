@@ -1,0 +1,5 @@
+"""python -m cdc_consumer."""
+
+from cdc_consumer.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,51 @@
+"""What the log tells of a running replay."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from cdc_consumer.transactions import Step
+from shared.events import Rows
+
+logger = logging.getLogger(__name__)
+
+#: seconds between two lines
+INTERVAL = 5.0
+
+
+class Progress:
+    """Counts what is applied and says so every few seconds, as long as there is something to say."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._events = 0
+        self._rows = 0
+        self._last: Step | None = None
+
+    def count(self, step: Step) -> None:
+        operation = step.event.operation
+        self._events += 1
+        if isinstance(operation, Rows):
+            self._rows += len(operation.rows)
+        self._last = step
+        self._tick()
+
+    def rest(self) -> None:
+        """There is nothing to apply at the moment."""
+        self._tick()
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._since >= INTERVAL:
+            if self._last is not None:
+                self._say(self._last, now - self._since)
+            self._since, self._events, self._rows, self._last = now, 0, 0, None
+
+    def _say(self, step: Step, seconds: float) -> None:
+        transaction = step.event.transaction
+        lag = max(0.0, time.time() - transaction.time / 1e6) if transaction and transaction.time else 0.0
+        logger.info(
+            "applied %.0f events/s, %.0f rows/s; sequence %d, lag %.1f s",
+            self._events / seconds, self._rows / seconds, step.event.sequence, lag,
+        )  # fmt: skip

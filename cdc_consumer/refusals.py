@@ -1,0 +1,46 @@
+"""The follower's errors as ours: what happened, to what, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.errors import DivergedError, FollowerBusyError, FollowerError, FollowerLinkError
+from shared.mysql import MySQLError, error_number, error_text, is_link_error
+
+#: lock wait timeout, deadlock, KILL QUERY, a conflict in Group Replication
+BUSY = frozenset({1205, 1213, 1317, 3101})
+#: the rows in the table contradict the rows in the topic: duplicate keys, foreign keys, missing tables and columns,
+#: values that do not fit, CHECK constraints
+DIVERGED = frozenset({1048, 1054, 1062, 1146, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1406, 1451, 1452, 1586, 3819})
+READ_ONLY = frozenset({1290, 1836})
+
+
+def translate(error: Exception, about: Any) -> FollowerError:
+    """The named error for a driver's error while executing `about`, words that may be empty."""
+    words = error_text(error)
+    doing = f"{about}: " if str(about) else ""
+    number = error_number(error)
+    if is_link_error(error):
+        return FollowerLinkError(f"the connection to the follower is lost ({words})")
+    if not isinstance(error, MySQLError):
+        raise error
+    if number in BUSY:
+        return FollowerBusyError(f"{doing}{words}")
+    if number in READ_ONLY and "read" in words:
+        return FollowerError(
+            f"the follower is read-only ({words}); run on it: SET GLOBAL super_read_only = OFF, and either"
+            " SET GLOBAL read_only = OFF or GRANT CONNECTION_ADMIN to the consumer's user"
+        )
+    if number == 1153:
+        return FollowerError(f"{doing}{words}; raise max_allowed_packet on the follower and start again")
+    kind = DivergedError if number in DIVERGED else FollowerError
+    return kind(f"{doing}the follower refuses it: {words}")
+
+
+def too_large(size: int, limit: int, about: Any) -> FollowerError:
+    """For a packet that the server would answer by closing the connection."""
+    needed = min(1 << 30, 1 << size.bit_length())
+    return FollowerError(
+        f"{about} needs a packet of {size} bytes and the follower takes {limit};"
+        f" run on it: SET PERSIST max_allowed_packet = {needed}; and start again"
+    )

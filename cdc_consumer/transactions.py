@@ -1,0 +1,68 @@
+"""The topic's events as transactions: repeats are dropped, a gap or a mixture is an error; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.errors import SequenceError
+from shared.events import Event, Heartbeat, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event in its place."""
+
+    event: Event
+    #: topic offset
+    offset: int
+    #: the first and the last operation of its transaction; a Heartbeat is neither
+    first: bool
+    last: bool
+
+
+class Transactions:
+    """Follows the events of a topic from one point between two transactions."""
+
+    def __init__(self, sequence: int) -> None:
+        """`sequence` is the last one applied, -1 for none."""
+        self.sequence = sequence
+        self._open: tuple[str, Transaction] | None = None
+
+    @property
+    def inside(self) -> bool:
+        """True between the first and the last event of a transaction."""
+        return self._open is not None
+
+    def accept(self, event: Event, offset: int) -> Step | None:
+        """The event's place, or None when it says nothing new. Raises SequenceError.
+
+        A repeat is dropped whatever it holds: a topic may deliver again what it delivered before.
+        """
+        sequence = event.sequence
+        if isinstance(event.operation, Heartbeat):
+            if sequence > self.sequence:
+                raise self._gap(sequence, offset, expected=self.sequence)
+            # inside a transaction it is not a place to continue from
+            return Step(event, offset, False, False) if sequence == self.sequence and not self.inside else None
+        if sequence <= self.sequence:
+            return None
+        if sequence > self.sequence + 1:
+            raise self._gap(sequence, offset, expected=self.sequence + 1)
+        assert event.transaction is not None  # decode refuses an operation without it
+        place = (event.position.file, event.transaction)
+        first = self._open is None
+        if self._open is not None and self._open != place:
+            raise SequenceError(
+                f"topic offset {offset} (sequence {sequence}) begins the transaction at {event.position} before the"
+                f" one at {self._open[0]}:{self._open[1].begin} has ended; the topic has lost its end"
+            )
+        last = event.end is not None
+        self._open = None if last else place
+        self.sequence = sequence
+        return Step(event, offset, first, last)
+
+    def _gap(self, sequence: int, offset: int, expected: int) -> SequenceError:
+        return SequenceError(
+            f"topic offset {offset} holds sequence {sequence} where {expected} must follow:"
+            f" the topic has lost {sequence - expected} events; load the follower anew from a topic that is whole"
+        )

@@ -1,0 +1,299 @@
+"""Queries: the session they run in, and what happens when something ends in the middle of one."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import pytest
+from events_kit import integer, string
+from fix_replay import Stage
+
+from cdc_consumer.follower import Follower
+from shared.errors import CdcError, DivergedError, EventError, FollowerError, causes
+from shared.filters import DatabaseFilter
+from shared.profile import Filters
+
+COLUMNS = ("id", "name")
+
+
+def row(number: int, name: str | None) -> list[Any]:
+    return [integer(number), string(name)]
+
+
+class CrashError(Exception):
+    """Ends the consumer like SIGKILL: nothing more is sent."""
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, method: str, call: int = 1) -> None:
+    """The next consumer ends before the `call`-th call of a method of its Follower."""
+    real = getattr(Follower, method)
+    calls = 0
+
+    def crashing(self: Follower, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls >= call:
+            self._pipe.broken = True
+            raise CrashError
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Follower, method, crashing)
+
+
+def test_a_query_runs_in_its_session(gtid_stage: Stage) -> None:
+    stage = gtid_stage
+    stage.create()
+    database = stage.database
+    ansi_quotes, no_backslash = 4, 1 << 20
+    stage.log.ddl('CREATE TABLE "q" ("a" INT)', database, sql_mode=ansi_quotes)
+    stage.log.ddl(r"CREATE TABLE n (a VARCHAR(9) DEFAULT '\')", database, sql_mode=no_backslash)
+    stage.log.ddl("CREATE TABLE z (d DATE DEFAULT '0000-00-00')", database, sql_mode=0)
+    stage.log.ddl("CREATE TABLE c (a INT COMMENT '注释')".encode("gbk"), database, character_set_client=28)
+    stage.log.ddl("ALTER TABLE t ADD ts TIMESTAMP DEFAULT '2024-01-01 12:00:00'", database, time_zone="+05:00")
+    stage.log.ddl("CREATE TABLE f (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES later (a))", database,
+                  foreign_key_checks=0)  # fmt: skip
+    stage.log.ddl("CREATE TABLE d (a VARCHAR(9)) CHARACTER SET utf8mb4", database, default_collation_for_utf8mb4=45)
+    stage.log.ddl(f"CREATE DATABASE {database}_l", f"{database}_l", collation_server=8)
+    # the rows after them need the consumer's own session again
+    stage.log.add(f"{database}.n", ["a"], [string("b\\s 名")])
+    stage.replay()
+    execute = stage.server.execute
+    assert execute(f"SELECT a FROM {database}.n") == [("b\\s 名",)]
+    assert stage.server.value(f"SELECT COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{database}'"
+                              " AND TABLE_NAME = 'n'") == "\\"  # fmt: skip
+    assert stage.server.value("SELECT COLUMN_COMMENT FROM information_schema.COLUMNS"
+                              f" WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = 'c'") == "注释"  # fmt: skip
+    assert "2024-01-01 07:00:00" in execute("SET time_zone = '+00:00'", f"SHOW CREATE TABLE {database}.t")[0][1]
+    assert "utf8mb4_general_ci" in execute(f"SHOW CREATE TABLE {database}.d")[0][1]
+    assert "latin1" in execute(f"SHOW CREATE DATABASE {database}_l")[0][1]
+    execute(f"DROP DATABASE {database}_l")
+
+
+def test_the_moment_of_a_query(gtid_stage: Stage) -> None:
+    stage = gtid_stage
+    stage.create()
+    stage.log.add(stage.table, COLUMNS, row(1, "a"))
+    stage.log.ddl(
+        "ALTER TABLE t ADD at DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6)", stage.database, timestamp="1700000000.123456"
+    )
+    stage.replay()
+    assert stage.rows(columns="CAST(at AS CHAR)") == [("2023-11-14 22:13:20.123456",)]
+
+
+def test_databases_come_and_go(gtid_stage: Stage) -> None:
+    stage, database = gtid_stage, gtid_stage.database
+    stage.create()
+    stage.log.ddl(f"DROP DATABASE {database}", database)
+    stage.log.ddl(f"CREATE DATABASE {database} CHARACTER SET latin1", database)
+    stage.log.ddl("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20))", database)
+    stage.log.ddl(f"ALTER DATABASE {database} CHARACTER SET utf8mb4", database)
+    stage.log.ddl(f"CREATE TABLE {database}.u (a INT)", "")
+    stage.log.add(stage.table, COLUMNS, row(1, "a"))
+    stage.replay()
+    assert stage.rows() == [(1, "a")]
+
+
+def test_the_session_of_a_database_that_takes_no_part(gtid_stage: Stage) -> None:
+    stage, database = gtid_stage, gtid_stage.database
+    stage.filters = Filters(include_dbs=(database,))
+    stage.create()
+    stage.log.ddl(f"ALTER TABLE {database}.t ADD b INT", "elsewhere", [database])
+    stage.replay()
+    assert len(stage.rows(columns="id, name, b")) == 0
+    stage.log.ddl(f"CREATE TABLE {database}.like_other LIKE other", "elsewhere", [database])
+    with pytest.raises(FollowerError, match="other' doesn't exist"):
+        stage.replay()
+
+
+@pytest.mark.parametrize(
+    ("sql", "session", "message"),
+    [
+        ("CREATE TABLE t (id INT)", {}, r"CREATE TABLE t \(id INT\) in database \S+, sequence 2: .*already exists"),
+        ("CREATE TABLE v (id INT)", {"wild_variable": 1}, "unknown session variable 'wild_variable'"),
+        ("CREATE TABLE v (id INT)", {"sql_mode": "1; DROP"}, "session variable sql_mode cannot be"),
+        ("CREATE TABLE v (id INT)", {"lower_case_table_names": 1}, "lower_case_table_names is 0 on the follower and 1"),
+        ("CREATE TABLE v (id INT)", {"time_zone": "Mars/Base"}, "Mars/Base"),
+        ("FROBNICATE v", {}, "cannot be replayed"),
+    ],
+)
+def test_a_query_that_cannot_run_stops(stage: Stage, sql: str, session: dict[str, Any], message: str) -> None:
+    stage.create()
+    stage.log.ddl(sql, stage.database, **session)
+    with pytest.raises(CdcError) as caught:
+        stage.replay()
+    assert re.search(message, causes(caught.value)), causes(caught.value)
+    assert stage.position() == (1, 1)
+
+
+def test_triggers_stay_on_the_leader(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.create()
+    stage.log.ddl("CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.name = 'x'", stage.database)
+    stage.log.add(stage.table, COLUMNS, row(1, "a"))
+    stage.log.ddl("DROP TRIGGER tr", stage.database)
+    with caplog.at_level(logging.WARNING):
+        stage.replay()
+    assert stage.rows() == [(1, "a")]
+    assert stage.position() == (4, 4)
+    assert "CREATE TRIGGER tr" in caplog.text
+    assert "DROP TRIGGER tr" in caplog.text
+
+
+def test_events_do_not_run_twice(gtid_stage: Stage) -> None:
+    stage = gtid_stage
+    scheduler = stage.server.value("SELECT @@GLOBAL.event_scheduler")
+    event = "CREATE EVENT e ON SCHEDULE EVERY 1 YEAR STARTS '2099-01-01 00:00:00' DO DELETE FROM t"
+    stage.create()
+    stage.replay()
+    stage.log.ddl(event, stage.database)
+    try:
+        stage.server.execute("SET GLOBAL event_scheduler = ON")
+        with pytest.raises(FollowerError, match="event_scheduler = OFF"):
+            stage.replay()
+        stage.server.execute("SET GLOBAL event_scheduler = OFF")
+        stage.replay()
+        assert stage.position() == (2, 2)
+        stage.server.execute("SET GLOBAL event_scheduler = ON")
+        with pytest.raises(FollowerError, match=rf"event {stage.database}\.e would run"):
+            stage.replay()
+    finally:
+        stage.server.execute(f"SET GLOBAL event_scheduler = {scheduler}")
+
+
+#: statements that fail, or do harm, when they run twice
+ONCE = [
+    "ALTER TABLE t ADD c INT",
+    "RENAME TABLE t TO x, u TO t, x TO u",
+    "DROP TABLE t",
+    "CREATE TABLE w (id INT)",
+    "CREATE PROCEDURE p() SELECT 1",
+    "CREATE VIEW v AS SELECT 1",
+    "ALTER TABLE p EXCHANGE PARTITION a WITH TABLE e",
+    "DROP DATABASE {database}",
+]
+
+
+@pytest.mark.parametrize("sql", ONCE)
+@pytest.mark.parametrize("crash", ["before", "after"])
+def test_a_crash_around_a_statement(stage: Stage, sql: str, crash: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs exactly once, whether the last session ended before or after it."""
+    sql = sql.format(database=stage.database)
+    stage.create()
+    stage.create(table="u")
+    stage.create("(id INT) PARTITION BY LIST (id) (PARTITION a VALUES IN (1))", "p")
+    stage.create("(id INT)", "e")
+    stage.log.add(stage.table, COLUMNS, row(1, "in t"))
+    stage.log.add(f"{stage.database}.p", ["id"], [integer(1)])
+    stage.replay()
+    stage.log.ddl(sql, stage.database)
+    with monkeypatch.context() as patch:
+        crash_at(patch, "run" if crash == "before" else "advance")
+        with pytest.raises(CrashError):
+            stage.replay()
+    assert stage.position()[1] == 6
+    stage.replay()
+    assert stage.position()[1] == 7
+    if "RENAME" in sql:
+        assert stage.rows("u") == [(1, "in t")]
+    elif "EXCHANGE" in sql:
+        assert stage.rows("e") == [(1,)]
+        assert stage.rows("p") == []
+
+
+def test_a_statement_that_failed_runs_after_the_repair(stage: Stage) -> None:
+    """What somebody repairs by hand must not be taken for the effect of the statement."""
+    stage.create()
+    stage.replay()
+    stage.server.execute(f"CREATE TABLE {stage.database}.n (wrong INT)")
+    stage.log.ddl("CREATE TABLE n (id INT)", stage.database)
+    with pytest.raises(FollowerError, match="already exists"):
+        stage.replay()
+    stage.server.execute(f"DROP TABLE {stage.database}.n")
+    stage.replay()
+    assert stage.rows("n", "id") == []
+    assert stage.position() == (2, 2)
+
+
+@pytest.mark.parametrize("crash", [None, "begin", "commit"])
+def test_create_table_select(stage: Stage, crash: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.create()
+    stage.replay()
+    with stage.log.transaction():
+        stage.log.query("CREATE TABLE `n` (\n  `id` int NOT NULL,\n  `name` varchar(20)\n) START TRANSACTION",
+                        stage.database)  # fmt: skip
+        stage.log.rows("Add", f"{stage.database}.n", COLUMNS, [row(1, "a"), row(2, "b")])
+        stage.log.rows("Add", f"{stage.database}.n", COLUMNS, [row(3, "c")])
+    if crash is not None:
+        with monkeypatch.context() as patch:
+            crash_at(patch, crash)
+            with pytest.raises(CrashError):
+                stage.replay()
+        assert stage.rows("n") == []
+        assert stage.position() == (1, 1)
+    stage.replay()
+    stage.replay()
+    assert stage.rows("n") == [(1, "a"), (2, "b"), (3, "c")]
+    assert stage.position() == (4, 4)
+
+
+def test_create_table_select_into_rows(gtid_stage: Stage) -> None:
+    stage = gtid_stage
+    stage.create()
+    stage.log.add(stage.table, COLUMNS, row(1, "a"))
+    with stage.log.transaction():
+        stage.log.query("CREATE TABLE IF NOT EXISTS `t` (`id` int, `name` int) START TRANSACTION", stage.database)
+        stage.log.rows("Add", stage.table, COLUMNS, [row(1, "a")])
+    with pytest.raises(DivergedError, match="exists on the follower and holds rows"):
+        stage.replay()
+
+
+def test_another_statement_inside_a_transaction(gtid_stage: Stage) -> None:
+    stage = gtid_stage
+    stage.create()
+    with stage.log.transaction(end=False):
+        stage.log.query("CREATE TABLE n (id INT)", stage.database)
+    with pytest.raises(EventError, match="does not end its transaction"):
+        stage.replay()
+
+
+@pytest.mark.parametrize("events", ["rows", "query", "create select"])
+def test_what_the_follower_has_executed_by_other_means(gtid_stage: Stage, events: str) -> None:
+    """A copy of the leader, or native replication: only the position moves."""
+    stage = gtid_stage
+    stage.create()
+    stage.replay()
+    with stage.log.transaction():
+        if events == "query":
+            stage.log.query("CREATE TABLE n (id INT)", stage.database)
+        elif events == "create select":
+            stage.log.query("CREATE TABLE `n` (`id` int, `name` int) START TRANSACTION", stage.database)
+            stage.log.rows("Add", f"{stage.database}.n", COLUMNS, [row(7, "a")])
+        else:
+            stage.log.rows("Add", stage.table, COLUMNS, [row(7, "a")])
+            stage.log.rows("Delete", stage.table, COLUMNS, [row(8, "never there")])
+    stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+    stage.log.add(stage.table, COLUMNS, row(1, "a"))
+    stage.replay()
+    assert stage.rows() == [(1, "a")]
+    assert stage.position()[1] == stage.log.sequence
+
+
+@pytest.mark.parametrize("kind", ["Add", "Update", "Delete"])
+def test_what_is_executed_by_others_meanwhile(gtid_stage: Stage, kind: str) -> None:
+    """Not at the start, where the consumer asks, but later: the rows that do not match make it ask again."""
+    stage = gtid_stage
+    stage.create()
+    stage.log.add(stage.table, COLUMNS, row(1, "a"))
+    image = row(5, "x")
+    with stage.log.transaction():
+        stage.log.rows(kind, stage.table, COLUMNS, [(image, image)] if kind == "Update" else [image])
+    stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+    stage.log.add(stage.table, COLUMNS, row(2, "b"))
+    stage.replay()
+    assert stage.rows() == [(1, "a"), (2, "b")]
+    assert stage.position() == (4, 4)
+
+
+def test_the_filter_of_own_tables() -> None:
+    assert "c_cdc" not in DatabaseFilter(Filters(exclude_dbs=()), "c_cdc")
