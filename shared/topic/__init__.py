@@ -66,7 +66,7 @@ def open_writer(settings: TopicSettings) -> TopicWriter:
 
 
 def open_reader(settings: TopicSettings) -> TopicReader:
-    """Open the topic for reading. Raises TopicError when it does not exist."""
+    """Open the topic for reading. Raises TopicMissingError when it does not exist, TopicError when it is unusable."""
     if settings.backend == "fluvio":
         from shared.topic.fluvio_topic import FluvioReader
 

@@ -10,12 +10,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLockedError, TopicMissingError
+from shared.errors import (
+    OffsetGoneError,
+    RecordTooLargeError,
+    TopicError,
+    TopicLinkError,
+    TopicLockedError,
+    TopicMissingError,
+)
 from shared.topic import Record
 
 #: written into the file's header, so that another SQLite file is never taken for a topic
 APPLICATION_ID = 0x4D434443
 FORMAT = 1
+#: bytes of SQLite's smallest page; it takes a file that is smaller for an empty one and writes over it
+SMALLEST_FILE = 512
 #: a waiting reader looks this often (seconds); one look costs two microseconds
 POLL_SECONDS = 0.002
 #: a read stops after about this many bytes, so that memory stays flat
@@ -36,18 +45,37 @@ COMMIT;
 """
 
 
+#: SQLite's words, and what they mean here
+REASONS = {
+    "full": "the disk is full or failing",
+    "disk I/O": "the disk is full or failing",
+    "readonly": "this user must be allowed to write to file and folder, for reading too: SQLite shares memory there",
+    "unable to open": "it is no file, or this user may not read and write it",
+    "not a database": "this is no topic; move the file away or name another topic",
+}
+
+
 @contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        reason = str(error)
-        if "full" in reason or "disk I/O" in reason:
-            reason = f"the disk is full or failing ({reason})"
-        raise TopicError(f"topic {path}: {reason}") from error
+        meaning = next((text for word, text in REASONS.items() if word in str(error)), None)
+        raise TopicError(f"topic {path}: {meaning} ({error})" if meaning else f"topic {path}: {error}") from None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None when there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connect(path: Path, readonly: bool) -> sqlite3.Connection:
+    if path.exists() and 0 < path.stat().st_size < SMALLEST_FILE:
+        raise TopicError(f"topic {path}: {REASONS['not a database']}")
     mode = "ro" if readonly else "rwc"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     # Opened by one thread and used by another, never by two at once.
@@ -95,12 +123,17 @@ class EmbeddedWriter:
 
     def _open(self) -> sqlite3.Connection:
         db = _connect(self.path, readonly=False)
-        # FULL: a record that a reader can see survives a power cut, so the follower never knows more than the topic.
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        if db.execute("PRAGMA application_id").fetchone()[0] == 0:
-            db.executescript(SCHEMA)
-        self._end = _end(db)
+        try:
+            # FULL: a record a reader can see survives a power cut, so the follower never knows more than the topic.
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            if db.execute("PRAGMA application_id").fetchone()[0] == 0:
+                db.executescript(SCHEMA)
+            self._end = _end(db)
+        except BaseException:
+            db.close()
+            raise
+        self._identity = _identity(self.path)
         return db
 
     def last(self) -> Record | None:
@@ -115,6 +148,8 @@ class EmbeddedWriter:
             raise RecordTooLargeError(
                 f"topic {self.path}: a record of {max(map(len, values))} bytes exceeds {self.max_record_bytes}"
             )
+        if _identity(self.path) != self._identity:
+            raise TopicError(f"topic {self.path} was removed or replaced while it was being written; start again")
         now = time.time_ns() // 1_000_000
         with _named_errors(self.path):
             for start in range(0, len(values), INSERT_RECORDS):
@@ -157,11 +192,20 @@ class EmbeddedReader:
             )
         with _named_errors(path):
             self._db = _connect(path, readonly=True)
+        self._identity = _identity(path)
         self._next = 0
 
     def end(self) -> int:
         with _named_errors(self.path):
             return _end(self._db)
+
+    def begin(self) -> int:
+        """Offset of the oldest record still held; 0 for a topic that has never held one."""
+        with _named_errors(self.path):
+            if not _has_schema(self._db):
+                return 0
+            first: int | None = self._db.execute("SELECT min(offset) FROM records").fetchone()[0]
+            return first or 0
 
     def seek(self, offset: int) -> None:
         self._next = offset
@@ -178,11 +222,19 @@ class EmbeddedReader:
                     if records := self._fetch():
                         return records
                 if time.monotonic() >= deadline:
+                    if _identity(self.path) != self._identity:
+                        raise TopicLinkError(f"topic {self.path} was removed or replaced while it was being read")
                     return []
                 time.sleep(POLL_SECONDS)
 
     def _fetch(self) -> list[Record]:
-        if not _has_schema(self._db):
+        end = _end(self._db)
+        if self._next >= end:
+            if self._next > end:
+                raise OffsetGoneError(
+                    f"topic {self.path} ends at offset {end}, before {self._next}: it was created anew or lost records;"
+                    " load the follower anew"
+                )
             return []
         records: list[Record] = []
         size = 0

@@ -1,0 +1,151 @@
+"""The command cdc-topic: print the records of a topic, one JSON line each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Protocol, cast
+
+from shared.errors import CdcError, ProfileError, causes
+from shared.profile import TopicSettings, load_consumer, load_producer
+from shared.program import BUG
+from shared.topic import TopicReader, open_reader
+
+#: a follower waits this long for records before it waits again (seconds)
+WAIT_SECONDS = 1.0
+
+DESCRIPTION = """\
+Print the records of the topic that a producer or consumer profile names, one JSON line each, oldest first.
+
+A line holds one operation of the leader: `uri` says which database and table, `sequence` counts the operations,
+`bn_file` says where in the leader's binlog the operation starts, `operation` is Query, Add, Update or Delete with its
+values. What follows `operation` belongs to the replication: transaction, key, types, session. Heartbeats, which only
+say how far the leader's binlog was read, are left out. Reading changes nothing; it may be done while all is running.
+"""
+
+EXAMPLES = """\
+examples:
+  cdc-topic producer_profile.toml                    everything, then stop
+  cdc-topic producer_profile.toml --tail 5 --follow  the last five records, then whatever comes, until Ctrl-C
+  cdc-topic producer_profile.toml --cut              lines that end after `operation`, as the original demo printed
+  cdc-topic consumer_profile.toml --from 1200 | head -1    the record a message calls "offset 1200"
+
+exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a bug, 130 Ctrl-C
+"""
+
+
+class Reader(TopicReader, Protocol):
+    """Both engines also know where a topic begins."""
+
+    def begin(self) -> int:
+        """Offset of the oldest record still held; the end when there is none."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _options(argv)
+    try:
+        reader = cast(Reader, open_reader(_settings(options.profile)))
+        try:
+            _print(reader, options, sys.stdout.buffer)
+        finally:
+            reader.close()
+    except CdcError as error:
+        print(f"cdc-topic: {causes(error)}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        # who reads this has seen enough; Python would complain once more when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    except Exception:
+        traceback.print_exc()
+        return BUG
+    return 0
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="cdc-topic",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("profile", metavar="PROFILE", help="TOML file of a cdc-producer or a cdc-consumer")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("-B", "--beginning", action="store_true", help="start at the oldest record (the default)")
+    start.add_argument("--from", dest="start", type=_count, metavar="N", help="start at offset N")
+    start.add_argument("--tail", type=_count, metavar="N", help="start N records before the end")
+    parser.add_argument("--follow", action="store_true", help="at the end wait for more instead of stopping")
+    parser.add_argument("--all", action="store_true", help="print heartbeats too")
+    parser.add_argument("--cut", action="store_true", help="end each line after `operation`")
+    return parser.parse_args(argv)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of records")
+    return int(text)
+
+
+def _settings(path: str) -> TopicSettings:
+    try:
+        return load_consumer(path).topic
+    except ProfileError as error:
+        # the one key that only a producer's profile has
+        if "unknown key mysql_resource_name" not in str(error):
+            raise
+    return load_producer(path).topic
+
+
+def _print(reader: Reader, options: argparse.Namespace, out: BinaryIO) -> None:
+    end = reader.end()
+    if options.start is not None:
+        start = options.start
+    else:
+        start = reader.begin()
+        if options.tail is not None:
+            start = max(start, end - options.tail)
+    if start >= end and not options.follow:
+        return
+    reader.seek(start)
+    for values in _batches(reader, start, None if options.follow else end):
+        for value in values:
+            if not options.all and _is_heartbeat(value):
+                continue
+            out.write(cut(value) if options.cut else value)
+            out.write(b"\n")
+        out.flush()
+
+
+def _batches(reader: TopicReader, offset: int, end: int | None) -> Iterator[list[bytes]]:
+    """Values from `offset` up to `end`, or without end."""
+    while end is None or offset < end:
+        records = reader.read(WAIT_SECONDS)
+        if records:
+            yield [record.value for record in records if end is None or record.offset < end]
+            offset = records[-1].offset + 1
+
+
+def _is_heartbeat(value: bytes) -> bool:
+    # no string in a record can hold these bytes, its quotes would be escaped; but a JSON column could hold such a key
+    return b'"operation":"Heartbeat"' in value and cut(value).endswith(b'"operation":"Heartbeat"}')
+
+
+def cut(value: bytes) -> bytes:
+    """The record up to the end of its `operation`, closed with a brace; a value that has none comes back whole."""
+    decode = json.JSONDecoder().raw_decode
+    try:
+        text = value.decode()
+        position = 0
+        while text[position] in "{,":
+            key, position = decode(text, position + 1)
+            _, position = decode(text, position + 1)  # behind the colon
+            if key == "operation":
+                return text[:position].encode() + b"}"
+    except (ValueError, IndexError):
+        pass
+    return value

@@ -1,0 +1,218 @@
+"""What is asked of a Fluvio cluster: the only file that imports the wheel.
+
+Runs in a process of its own (shared/topic/fluvio_worker.py says why). Facts about wheel 0.21 are in the comments at the
+place they shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+#: A batch is the largest thing the cluster stores whole or not at all, and the wheel sends the next request when one is
+#: lost, which leaves a hole. So a chunk is one batch: it lingers until `flush`, and the next one waits for its answer.
+BATCH_BYTES = 1 << 20
+#: what a record adds to its batch beside its value, at most
+RECORD_OVERHEAD = 64
+LINGER_MILLISECONDS = 3_600_000
+#: what a server stores at most in one request, and the part of it that is not the value of a lone record
+REQUEST_BYTES = 32 << 20
+REQUEST_OVERHEAD = 1024
+#: more than REQUEST_BYTES: a batch larger than one reply could never be read
+FETCH_BYTES = 36 << 20
+#: The wheel sends a request again when its answer is late, and the cluster stores it twice; the worker's own limit ends
+#: the process long before this.
+SOCKET_WAIT_SECONDS = 3600
+METADATA_MILLISECONDS = 5000
+#: no topic is this long; asked for it, the partition's leader names the offset it ends at
+FAR = 1 << 62
+#: a topic has no leader for a moment after it was created or its server restarted
+LEADER_SECONDS = 5.0
+
+
+class FluvioFailure(Exception):
+    """`kind` is link (trying again may help), gone, missing, large or other."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+#: The wheel's exceptions have no codes, only texts. The first match decides. A text that matches none is not known to
+#: pass by itself, and stops the program.
+KINDS = (
+    ("gone", "is evicted"),
+    ("missing", "Topic not found|Partition not found"),
+    ("large", "too large to send|exceeded maximum request size"),
+    ("other", "no active profile|invalid socket address|storage is full|short-circuited"),
+    (
+        "link",
+        "[Ss]ocket|refused|reset|closed|[Bb]roken pipe|unreachable|lookup address|[Tt]imed out|timeout|connection"
+        "|not the leader|not a leader|not initialized|SPU|failed to get record metadata|stream ended",
+    ),
+)
+
+
+def failure(error: BaseException) -> FluvioFailure:
+    """What an exception of the wheel means."""
+    if isinstance(error, FluvioFailure):
+        return error
+    text = " ".join(str(error).split()) or type(error).__name__
+    return FluvioFailure(next((kind for kind, pattern in KINDS if re.search(pattern, text)), "other"), text)
+
+
+class FluvioClient:
+    """One topic on one cluster. Every method may hang for ever and raises what `failure` explains."""
+
+    def __init__(self, topic: str, endpoint: str | None) -> None:
+        """`endpoint` None stands for the active Fluvio profile."""
+        # read by the wheel's runtime, once
+        os.environ["FLV_CLIENT_MAX_FETCH_BYTES"] = str(FETCH_BYTES)
+        os.environ["FLV_SOCKET_WAIT"] = str(SOCKET_WAIT_SECONDS)
+        os.environ["FLV_METADATA_TIMEOUT"] = str(METADATA_MILLISECONDS)
+        import fluvio  # here, because the parent process imports this module's constants and never needs the wheel
+
+        self._wheel: Any = fluvio
+        self._topic = topic
+        self._endpoint = endpoint
+        self._producer: Any = None
+        #: offset the producer's next record must get
+        self._end = 0
+
+    def _config(self) -> Any:
+        wheel = self._wheel.FluvioConfig
+        return wheel.load() if self._endpoint is None else wheel.new(self._endpoint)
+
+    def _connect(self) -> Any:
+        """A new connection each time: an old one never sees new topics once the cluster's controller restarted."""
+        return self._wheel.Fluvio.connect_with_config(self._config())
+
+    def records(self, offset: int) -> Iterator[Any]:
+        """Records from `offset` on; waits at the end of the topic for more. May skip: check their offsets."""
+        return self._records(self._wheel.Offset.absolute(offset))
+
+    def _records(self, offset: Any) -> Iterator[Any]:
+        # The deprecated consumer on purpose: it reports errors. Its successor waits for ever past the end, jumps over
+        # removed records, and reconnects for half an hour, all without a word. Both run on one stream that the cluster
+        # pushes to; bounded reads in a loop would leave one stream behind in the server for each.
+        stream: Iterator[Any] = self._connect().partition_consumer(self._topic, 0).stream(offset)
+        yield from stream
+        raise FluvioFailure("link", "the stream ended")
+
+    def end(self) -> int:
+        """The offset the topic ends at, as its leader says it.
+
+        Every other question has an answer that looks alike for a topic without records and one that is not ready.
+        """
+        deadline = time.monotonic() + LEADER_SECONDS
+        while True:
+            try:
+                next(self.records(FAR))
+            except Exception as error:
+                if found := re.search(r"greater than leo: (\d+)$", str(error)):
+                    return int(found[1])
+                if "not the leader" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                raise FluvioFailure("other", f"the cluster claims to hold offset {FAR}")
+
+    def begin(self) -> int:
+        """The offset of the oldest record; 0 when there is none."""
+        return int(next(self._records(self._wheel.Offset.beginning())).offset()) if self.end() else 0
+
+    def last(self) -> tuple[int, bytes] | None:
+        """Offset and value of the newest record; None only when the leader says that the topic ends at 0."""
+        end = self.end()
+        if end == 0:
+            return None
+        record = next(self.records(end - 1))
+        if record.offset() != end - 1:
+            raise FluvioFailure("link", f"the cluster sent offset {record.offset()} when asked for {end - 1}")
+        return end - 1, record.value()
+
+    def create(self, retention_seconds: int, limit: Callable[[], None]) -> None:
+        """Create the topic when it is missing, with one partition: offsets are counted by partition.
+
+        `limit` is called before the cluster is asked to create, which takes longer than other requests.
+        """
+        admin = self._wheel.FluvioAdmin.connect_with_config(self._config())
+        # the filter also finds topics that contain the name
+        if self._topic in (topic.name() for topic in admin.list_topics([self._topic])):
+            return
+        limit()
+        spec = self._wheel.TopicSpec.create().with_retention_time(retention_seconds)
+        spec = spec.with_max_partition_size(1 << 50)  # a pebibyte; by default the oldest records go at 100 GB
+        try:
+            admin.create_topic(self._topic, spec.build())
+        except Exception as error:
+            if "already exists" not in str(error):
+                raise
+
+    def append(self, values: Sequence[bytes], limit: Callable[[int], None]) -> int:
+        """Store values in order, one confirmed chunk after the other; returns the offset after the last one.
+
+        `limit` is called with the size of each chunk before it is sent. After an error the client is of no use.
+        """
+        if self._producer is None:
+            self._end = self.end()
+            self._producer = self._new_producer()
+        for chunk, size in chunks(values):
+            limit(size)
+            sent = self._producer.send_all(chunk)
+            self._producer.flush()  # returns when the cluster answered; what it answered only `wait` tells
+            for expected, output in enumerate(sent, self._end):
+                found = output.wait().offset()
+                if found != expected:
+                    raise FluvioFailure(
+                        "link",
+                        f"a record was stored at offset {found} instead of {expected}:"
+                        " another producer writes to it, or the cluster stored a request twice",
+                    )
+            self._end += len(chunk)
+        return self._end
+
+    def _new_producer(self) -> Any:
+        config = (
+            self._wheel.TopicProducerConfigBuilder()
+            .batch_size(BATCH_BYTES)
+            .max_request_size(REQUEST_BYTES)
+            .linger(LINGER_MILLISECONDS)
+            .isolation(self._wheel.Isolation.ReadCommitted)  # confirmed when every replica has it
+            .timeout(METADATA_MILLISECONDS)
+        )
+        return self._connect().topic_producer_with_config(self._topic, config.build())
+
+
+def quicken() -> None:
+    """Make the kernel acknowledge what it received on this process's connections.
+
+    The server sends a record in two segments and, by TCP's rules, the second only when the first is acknowledged, for
+    which Linux takes 40 ms. Measured from `append` to `read`: 66 ms without this, 2 ms with it.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # Linux only
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):  # no socket, or closed meanwhile
+                connection = socket.socket(fileno=int(name))
+                try:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+                finally:
+                    connection.detach()
+
+
+def chunks(values: Sequence[bytes]) -> Iterator[tuple[list[tuple[bytes, bytes]], int]]:
+    """Keyless records that fit into one batch, and their size in bytes; a value larger than a batch goes alone."""
+    chunk: list[tuple[bytes, bytes]] = []
+    size = REQUEST_OVERHEAD
+    for value in values:
+        if chunk and size + len(value) + RECORD_OVERHEAD > BATCH_BYTES:
+            yield chunk, size
+            chunk, size = [], REQUEST_OVERHEAD
+        chunk.append((b"", value))
+        size += len(value) + RECORD_OVERHEAD
+    yield chunk, size

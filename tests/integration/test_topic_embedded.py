@@ -1,0 +1,296 @@
+"""The embedded topic when programs are killed, disks fill up and files are not what they should be."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import ENVIRONMENT
+from topic_kit import numbered, read
+
+from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicLockedError
+from shared.topic import Record, embedded
+from shared.topic.embedded import EmbeddedReader, EmbeddedWriter
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "t.topic"
+
+
+def start(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """Run Python text in a process of its own, with the names of the embedded topic at hand."""
+    text = "import sys\nfrom pathlib import Path\nfrom shared.errors import *\nfrom shared.topic.embedded import *\n"
+    return subprocess.Popen(
+        [sys.executable, "-c", text + textwrap.dedent(program), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+
+
+def run(program: str, *arguments: object) -> str:
+    with start(program, *arguments) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return output
+
+
+# --- one writer
+
+
+HOLD = """
+writer = EmbeddedWriter(Path(sys.argv[1]))
+writer.append([b"theirs"])
+print("writing", flush=True)
+sys.stdin.read()
+import time; time.sleep(60)
+"""
+
+
+def test_a_second_writer_in_another_process(path: Path) -> None:
+    with start(HOLD, path) as other:
+        assert other.stdout is not None and other.stdout.readline() == "writing\n"
+        with pytest.raises(TopicLockedError, match=rf"{path} is being written by another producer; stop it first"):
+            EmbeddedWriter(path)
+        other.kill()
+    with closing(EmbeddedWriter(path)) as writer:  # the lock died with its process
+        assert writer.last() == Record(0, b"theirs")
+
+
+def test_a_second_writer_in_the_same_process(path: Path) -> None:
+    with closing(EmbeddedWriter(path)) as writer:
+        for _ in range(2):
+            with pytest.raises(TopicLockedError):
+                EmbeddedWriter(path)
+        writer.append([b"still"])
+    EmbeddedWriter(path).close()
+
+
+# --- kill -9
+
+
+APPEND = """
+import random
+from record import record
+writer = EmbeddedWriter(Path(sys.argv[1]))
+last = writer.last()
+count = 0 if last is None else last.offset + 1
+assert last is None or last.value == record(last.offset)
+choose = random.Random(count)
+while True:
+    batch = choose.choice([1, 7, 50, 300])
+    writer.append([record(number) for number in range(count, count + batch)])
+    count += batch
+    print(count, flush=True)
+"""
+RECORD = """
+import random
+
+def record(number):
+    source = random.Random(number)
+    return b"%d:" % number + source.randbytes(source.choice([0, 10, 200, 3000]))
+"""
+
+
+def test_kill_9_at_any_instant_loses_nothing_acknowledged(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "record.py").write_text(RECORD)
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", f"{ENVIRONMENT['PYTHONPATH']}:{tmp_path}")
+    names: dict[str, Any] = {}
+    exec(RECORD, names)
+    EmbeddedWriter(path).close()
+    choose = random.Random(5)
+    acknowledged = 0
+    kills = 0
+    with closing(EmbeddedReader(path)) as reader:  # a follower that reads all the time
+        seen: list[Record] = []
+        stop = threading.Event()
+
+        def follow() -> None:
+            while not stop.is_set() or len(seen) < reader.end():
+                seen.extend(reader.read(0.05))
+
+        (follower := threading.Thread(target=follow)).start()
+        try:
+            while kills < 12:
+                with start(APPEND, path) as writer:
+                    assert writer.stdout is not None
+                    lines = [writer.stdout.readline()]
+                    time.sleep(choose.uniform(0, 0.15))
+                    writer.kill()
+                    lines += writer.stdout.readlines()
+                kills += 1
+                acknowledged = max(acknowledged, *(int(line) for line in lines if line.endswith("\n")))
+                with closing(EmbeddedWriter(path)) as again:
+                    last = again.last()
+                assert last is not None and last.offset + 1 >= acknowledged
+        finally:
+            stop.set()
+            follower.join()
+    with closing(EmbeddedReader(path)) as reader:
+        found = read(reader, reader.end())
+    assert len(found) >= acknowledged > 100
+    assert found == numbered([names["record"](number) for number in range(len(found))])
+    assert seen == found
+
+
+# --- files that are no topic
+
+
+def test_garbage_is_refused_and_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    for content in (b"garbage " * 1000, b"x"):
+        path.write_bytes(content)
+        for engine in (EmbeddedWriter, EmbeddedReader):
+            with pytest.raises(TopicError, match="this is no topic; move the file away"):
+                engine(path)
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "change", ["CREATE TABLE records (mine)", "PRAGMA application_id = 7", "PRAGMA user_version = 9"]
+)
+def test_another_sqlite_file_is_refused_and_left_alone(path: Path, change: str) -> None:
+    if "user_version" in change:
+        EmbeddedWriter(path).close()  # a topic of a later format
+    path.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(change)
+        database.commit()
+    content = path.read_bytes()
+    for engine in (EmbeddedWriter, EmbeddedReader):
+        with pytest.raises(TopicError, match=f"{path} is not a topic of format 1"):
+            engine(path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_taken_away(path: Path) -> None:
+    """What is appended to a file without a name is lost when the program ends."""
+    with closing(EmbeddedWriter(path)) as writer:
+        writer.append([b"a"])
+        with closing(EmbeddedReader(path)) as reader:
+            assert read(reader, 1) == [Record(0, b"a")]
+            path.unlink()
+            with pytest.raises(TopicError, match="was removed or replaced while it was being written"):
+                writer.append([b"b"])
+            with pytest.raises(TopicLinkError, match="was removed or replaced while it was being read"):
+                reader.read(0)
+
+
+READ_AS_NOBODY = """
+import os
+os.setgid(65534); os.setuid(65534)
+try:
+    print(EmbeddedReader(Path(sys.argv[1])).read(0))
+except TopicError as error:
+    print(error)
+"""
+
+
+def test_a_reader_that_may_not_write_the_folder(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    with closing(EmbeddedWriter(path)) as writer:
+        writer.append([b"a"])
+    for folder in path.parents:
+        if folder.owner() == "root" and folder.stat().st_mode & 0o005 != 0o005:
+            folder.chmod(0o755)
+    assert "must be allowed to write to file and folder, for reading too" in run(READ_AS_NOBODY, path)
+
+
+# --- a full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small disk cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    path = small_disk / "t.topic"
+    values = [bytes([number]) * 1000 for number in range(20)]
+    with closing(EmbeddedWriter(path)) as writer, closing(EmbeddedReader(path)) as reader:
+        writer.append(values[:10])
+        for _ in range(3):
+            (small_disk / "ballast").write_bytes(bytes(2 << 20))
+            with pytest.raises(TopicError, match=f"topic {path}: the disk is full"):
+                writer.append([bytes(2 << 20)])
+            assert writer.last() == Record(9, values[9])
+            (small_disk / "ballast").unlink()
+        writer.append(values[10:])
+        assert read(reader, 20) == numbered(values)
+    with closing(EmbeddedWriter(path)) as writer:
+        assert writer.last() == Record(19, values[19])
+
+
+LIMITED = """
+import resource
+path = Path(sys.argv[1])
+writer = EmbeddedWriter(path)
+writer.append([b"a", b"b"])
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+try:
+    writer.append([b"c", bytes(2 << 20)])
+except TopicError as error:
+    print(error)
+print(writer.last())
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+writer.append([b"c"])
+writer.close()
+print([value for _, value in EmbeddedReader(path).read(0)])
+"""
+
+
+def test_a_file_that_may_not_grow(path: Path) -> None:
+    error, last, values = run(LIMITED, path).splitlines()
+    assert error.startswith(f"topic {path}: the disk is full or failing")
+    assert last == "Record(offset=1, value=b'b')"
+    assert values == "[b'a', b'b', b'c']"
+
+
+# --- retention
+
+
+def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "RETENTION_INTERVAL", 0.0)
+    second = 1 / 86_400
+    with closing(EmbeddedWriter(path)) as writer:
+        writer.append([b"0", b"1", b"2"])
+    with closing(EmbeddedReader(path)) as reader:
+        assert reader.begin() == 0
+        time.sleep(0.3)
+        with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
+            writer.append([b"3"])
+            assert (reader.begin(), reader.end()) == (3, 4)
+            reader.seek(1)
+            with pytest.raises(
+                OffsetGoneError, match=r"no longer holds offset 1: retention removed it \(the next is 3\)"
+            ):
+                reader.read(1)
+            reader.seek(3)
+            assert read(reader, 1) == [Record(3, b"3")]
+            time.sleep(0.3)
+            writer.append([b"4"])
+        with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
+            assert writer.last() == Record(4, b"4")
+        assert (reader.begin(), reader.end()) == (4, 5)

@@ -1,0 +1,285 @@
+"""What the Fluvio engine does when the cluster, the network or the client misbehaves."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import fluvio_wire as wire
+import pytest
+from fluvio_double import FluvioDouble
+from fluvio_wire import Log
+from topic_kit import VALUES, numbered, read
+
+from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLinkError, TopicMissingError
+from shared.profile import TopicSettings
+from shared.topic import Record, fluvio_topic
+from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
+
+pytest_plugins = ["fix_fluvio"]
+
+# --- reaching the cluster
+
+
+def test_nobody_listens(topic: TopicSettings) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    for engine in (FluvioWriter, FluvioReader):
+        with pytest.raises(TopicLinkError, match=f"t-1 on Fluvio {address}: .*refused"):
+            engine(TopicSettings("t-1", backend="fluvio", endpoint=address))
+
+
+def test_a_cluster_that_never_answers(double: FluvioDouble, topic: TopicSettings, impatient: None) -> None:
+    """The wheel waits for ever, in part with Python's interpreter lock held."""
+    double.silent = True
+    for engine in (FluvioWriter, FluvioReader):
+        started = time.monotonic()
+        with pytest.raises(TopicLinkError, match="no answer within 2 s"):
+            engine(topic)
+        assert time.monotonic() - started < 6
+
+
+def test_an_endpoint_that_is_none() -> None:
+    with pytest.raises(TopicError, match="invalid socket address") as caught:
+        FluvioReader(TopicSettings("t-1", backend="fluvio", endpoint="somewhere"))
+    assert not isinstance(caught.value, TopicLinkError)
+
+
+def test_the_active_profile(
+    double: FluvioDouble, writer: FluvioWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config"
+    monkeypatch.setenv("FLV_PROFILE_PATH", str(path))
+    settings = TopicSettings("t-1", backend="fluvio")
+    with pytest.raises(TopicError, match="no active Fluvio profile; set"):
+        FluvioReader(settings)
+    path.write_text(
+        f'version = "2"\ncurrent_profile = "p"\n[profile.p]\ncluster = "c"\n[cluster.c]\n'
+        f'endpoint = "{double.endpoint}"\nuse_spu_local_address = false\n[cluster.c.tls]\ntls_policy = "disabled"\n'
+    )
+    with closing(FluvioReader(settings)) as reader:
+        assert reader.end() == 0
+
+
+def test_the_topic_is_created_to_keep_its_records(double: FluvioDouble) -> None:
+    for name, days, seconds in (("t-10", 2.0, 172_800), ("t-1", None, 4_294_967_295), ("t-2", 1e-9, 10)):
+        settings = TopicSettings(name, backend="fluvio", endpoint=double.endpoint, retention_days=days)
+        FluvioWriter(settings).close()
+        FluvioWriter(settings).close()  # exists: left alone
+        log = double.logs[name]
+        assert (log.retention, log.size) == (seconds, 1 << 50)
+
+
+# --- writing
+
+
+def test_a_connection_lost_with_the_request_stored(
+    double: FluvioDouble, writer: FluvioWriter, open_writer: Callable[[], FluvioWriter], impatient: None
+) -> None:
+    with closing(open_writer()) as victim:
+        victim.append(VALUES[:1])
+        double.produce.append("stored")
+        with pytest.raises(TopicLinkError):
+            victim.append(VALUES[1:])
+        with pytest.raises(TopicLinkError, match="open a new one"):
+            victim.append(VALUES[1:])
+    assert open_writer().last() == Record(3, b"3")
+    assert double.logs["t-1"].end == 4
+
+
+def test_a_connection_lost_with_the_request_lost_leaves_no_hole(
+    double: FluvioDouble, open_writer: Callable[[], FluvioWriter], impatient: None
+) -> None:
+    """Of three chunks the second is lost. The wheel alone would send the third all the same."""
+    chunks = [bytes([number]) * 700_000 for number in range(3)]
+    double.produce.extend(["ok", "lost"])
+    with pytest.raises(TopicLinkError):
+        open_writer().append(chunks)
+    assert double.stored == 2
+    writer = open_writer()
+    assert writer.last() == Record(0, chunks[0])
+    writer.append(chunks[1:])
+    assert writer.last() == Record(2, chunks[2])
+
+
+def test_an_answer_that_never_comes(
+    double: FluvioDouble, open_writer: Callable[[], FluvioWriter], impatient: None
+) -> None:
+    """The wheel would send the request again, and the cluster store it again."""
+    double.produce.append("silent")
+    with pytest.raises(TopicLinkError, match="no answer within 2 s"):
+        open_writer().append(VALUES)
+    assert double.stored == 1
+    assert open_writer().last() == Record(3, b"3")
+
+
+def test_a_request_stored_twice(
+    double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader, open_writer: Callable[[], FluvioWriter]
+) -> None:
+    """It cannot be undone: writing continues after the copy, and the consumer drops it by its sequences."""
+    double.produce.append("twice")
+    with pytest.raises(TopicLinkError, match=r"at offset 4 instead of 0: another producer .* twice"):
+        writer.append(VALUES)
+    again = open_writer()
+    assert again.last() == Record(7, b"3")
+    again.append([b"4"])
+    assert [record.value for record in read(reader, 9)] == [*VALUES, *VALUES, b"4"]
+
+
+def test_a_second_producer(writer: FluvioWriter, open_writer: Callable[[], FluvioWriter]) -> None:
+    """Fluvio cannot keep it out. The first writer notices."""
+    writer.append(VALUES[:1])
+    open_writer().append([b"foreign"])
+    with pytest.raises(TopicLinkError, match="at offset 2 instead of 1: another producer"):
+        writer.append(VALUES[1:])
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "text"),
+    [
+        (wire.TOO_LARGE, RecordTooLargeError, "too large"),
+        (wire.partition_full("t-1"), TopicError, "storage is full"),
+        (wire.STORAGE, TopicError, "storage error"),
+        (wire.SHORT_CIRCUIT, TopicError, "short-circuited"),
+        (wire.NOT_LEADER, TopicLinkError, "not the leader"),
+    ],
+    ids=["too large", "full", "storage", "short-circuit", "not leader"],
+)
+def test_a_refusal(
+    double: FluvioDouble,
+    open_writer: Callable[[], FluvioWriter],
+    code: bytes,
+    error: type[TopicError],
+    text: str,
+) -> None:
+    """The wheel's flush succeeds; only the wait for each record tells."""
+    writer = open_writer()
+    writer.append(VALUES[:1])
+    double.produce.append(code)
+    with pytest.raises(error, match=text) as caught:
+        writer.append(VALUES[1:])
+    assert type(caught.value) is error
+    again = open_writer()
+    assert again.last() == Record(0, b"0")
+    again.append(VALUES[1:])
+
+
+def test_a_server_that_does_not_lead_yet(
+    double: FluvioDouble, writer: FluvioWriter, open_writer: Callable[[], FluvioWriter]
+) -> None:
+    """Asked plainly, it says that the topic ends at 0, as an empty topic does."""
+    writer.append(VALUES)
+    double.not_leader = 4
+    again = open_writer()
+    assert double.not_leader == 0
+    double.not_leader = 2
+    assert again.last() == Record(3, b"3")
+
+
+def test_a_server_that_never_leads(double: FluvioDouble, writer: FluvioWriter) -> None:
+    writer.append(VALUES)
+    double.not_leader = 1 << 30
+    with pytest.raises(TopicLinkError, match="not the leader"):
+        writer.last()
+
+
+# --- reading
+
+
+def test_replies_cut_inside_a_batch(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    """The wheel skips the rest of each batch that was cut, without a word."""
+    values = [b"%0100d" % number for number in range(2000)]
+    for start in range(0, 2000, 50):
+        writer.append(values[start : start + 50])
+    assert len(double.logs["t-1"].batches) == 40, "what is appended at once is stored whole or not at all"
+    double.reply_bytes = 3 * len(double.logs["t-1"].batches[0][2]) + 999
+    double.opened = 0
+    assert read(reader, 2000) == numbered(values)
+    assert double.opened > 10
+
+
+def test_the_last_batch_cut(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    """No later record shows the skip; silence before the end does."""
+    values = [b"%0100d" % number for number in range(100)]
+    writer.append(values[:50])
+    writer.append(values[50:])
+    double.reply_bytes = sum(len(batch) for _, _, batch in double.logs["t-1"].batches) - 1000
+    assert len(read(reader, 100, seconds=8)) == 100
+
+
+def test_records_left_out_of_a_backlog(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    for value in VALUES:
+        writer.append([value])
+    double.skip = 1
+    assert [record.value for record in read(reader, 4)] == VALUES
+    assert double.skip is None
+
+
+def test_a_batch_no_reply_can_hold(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    writer.append([b"small"])
+    writer.append([bytes(5000)])
+    double.reply_bytes = 2000
+    assert read(reader, 1) == [Record(0, b"small")]
+    with pytest.raises(TopicError, match="offset 1 cannot be read, though it goes on to offset 2"):
+        read(reader, 1)
+
+
+def test_records_that_were_removed(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    """The wheel's newer consumer would jump over them."""
+    for value in VALUES:
+        writer.append([value])
+    log: Log = double.logs["t-1"]
+    log.start = 2
+    del log.batches[:2]
+    assert reader.begin() == 2
+    reader.seek(1)
+    with pytest.raises(OffsetGoneError, match=r"Offset 1 is evicted. The next available is 2"):
+        read(reader, 1)
+    reader.seek(2)
+    assert read(reader, 2) == numbered(VALUES[2:], 2)
+
+
+def test_a_connection_that_breaks_while_reading(
+    double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader
+) -> None:
+    writer.append(VALUES[:2])
+    assert len(read(reader, 2)) == 2
+    double.disconnect()
+    with pytest.raises(TopicLinkError):
+        read(reader, 1)
+    with closing(FluvioWriter(reader._topic.settings)) as again:
+        again.append(VALUES[2:])
+    assert read(reader, 2) == numbered(VALUES[2:], 2)
+
+
+def test_a_stream_that_dies_without_a_word(
+    double: FluvioDouble, writer: FluvioWriter, topic: TopicSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fluvio_topic, "IDLE_SECONDS", 0.5)
+    with closing(FluvioReader(topic)) as reader:
+        writer.append(VALUES[:1])
+        assert read(reader, 1) == [Record(0, b"0")]
+        double.streaming = False
+        writer.append(VALUES[1:2])
+        assert reader.read(0.2) == []
+        double.streaming = True  # for streams opened from now on
+        assert read(reader, 1, seconds=8) == [Record(1, b"1")]
+
+
+def test_a_topic_deleted_and_created_anew(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    writer.append(VALUES)
+    assert len(read(reader, 4)) == 4
+    double.logs["t-1"] = Log("t-1")
+    double.disconnect()
+    with pytest.raises(TopicLinkError):
+        read(reader, 1)
+    with pytest.raises(OffsetGoneError, match="ends at offset 0, before 4"):
+        read(reader, 1)
+    del double.logs["t-1"]
+    double.disconnect()
+    with pytest.raises(TopicMissingError):
+        FluvioReader(reader._topic.settings)

@@ -1,0 +1,102 @@
+"""The worker processes of the Fluvio engine: they never hold the program up, and never outlive it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+from fluvio_double import FluvioDouble
+from helpers import wait_until
+from programs import ENVIRONMENT
+from topic_kit import VALUES, read
+
+from shared.errors import TopicLinkError
+from shared.profile import TopicSettings
+from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
+
+pytest_plugins = ["fix_fluvio"]
+
+
+class Interrupt(Exception):
+    pass
+
+
+def test_a_signal_ends_a_wait_at_once(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        double.produce.append("silent")
+        for wait in (lambda: writer.append(VALUES), lambda: read(reader, 9)):
+            started = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(Interrupt):
+                wait()
+            assert time.monotonic() - started < 2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def test_a_worker_that_is_killed(writer: FluvioWriter, reader: FluvioReader) -> None:
+    writer.append(VALUES)
+    assert len(read(reader, 4)) == 4
+    for handle in (reader._stream, writer._worker):
+        assert handle is not None
+        handle._process.kill()
+    with pytest.raises(TopicLinkError, match="the client died"):
+        read(reader, 1)
+    assert reader.read(0.1) == []
+    with pytest.raises(TopicLinkError, match="the client died"):
+        writer.append(VALUES)
+
+
+PROGRAM = """
+import sys, time
+from shared.profile import TopicSettings
+from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
+settings = TopicSettings("t-1", backend="fluvio", endpoint=sys.argv[1])
+writer, reader = FluvioWriter(settings), FluvioReader(settings)
+writer.append([b"x"])
+while not reader.read(1): pass
+print(*(worker._process.pid for worker in (writer._worker, reader._clerk, reader._stream)), flush=True)
+time.sleep(60)
+"""
+
+
+def test_workers_end_with_the_program(double: FluvioDouble) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, double.endpoint], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    with program:
+        assert program.stdout is not None
+        workers = [int(word) for word in program.stdout.readline().split()]
+        assert len(workers) == 3 and all(map(running, workers))
+        program.kill()
+    wait_until(lambda: not any(map(running, workers)), "workers outlive their program", timeout=5)
+
+
+def running(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(found.strip()) and not found.strip().startswith("Z")
+
+
+def test_no_worker_is_left_behind(double: FluvioDouble, topic: TopicSettings) -> None:
+    opened = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
+    for start in (0, 4):
+        with closing(FluvioWriter(topic)) as writer, closing(FluvioReader(topic)) as reader:
+            writer.append(VALUES)
+            reader.seek(start)
+            assert len(read(reader, 4)) == 4
+            pids = [handle._process.pid for handle in (writer._worker, reader._clerk, reader._stream) if handle]
+            assert len(pids) == 3
+        assert not any(map(running, pids))
+    if opened:
+        assert set(os.listdir("/proc/self/fd")) == opened
