@@ -43,6 +43,8 @@ class Capture:
         self._tables = Tables(resource, databases, facts.charsets)
         self._resume = resume
         self._transaction: Transaction | None = None
+        #: the one before, when it is in the same file: a restart proves by it that the leader is still the same
+        self._last: Transaction | None = None
         #: index in the transaction of the binlog event in hand
         self._index = 0
         #: "" outside BEGIN .. COMMIT, else "BEGIN" or "XA"
@@ -101,7 +103,7 @@ class Capture:
         if not self.at_edge or (self.edge == self.told and not always):
             return False
         uri = json_string(f"flv://{self._resource}")
-        self.records.append(Draft(uri, self.edge, heartbeat_body(leader), None, 0).encode(self.sequence, None))
+        self.records.append(Draft(uri, self.edge, heartbeat_body(leader), self._last, 0).encode(self.sequence, None))
         self.told = self.edge
         return True
 
@@ -130,6 +132,7 @@ class Capture:
         self.edge = Position(event.file, event.end)
         if self._held is not None or self._skip:
             self.told = self.edge
+        self._last = self._transaction
         self._transaction, self._held, self._block, self._open = None, None, "", False
 
     def _rollback(self, event: BinlogEvent, text: bytes) -> None:
@@ -145,6 +148,7 @@ class Capture:
     def _rotate(self, event: BinlogEvent) -> None:
         if self._transaction is None:
             self.edge = Position(event.file, event.end)
+            self._last = None
 
     # operations
 

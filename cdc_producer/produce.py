@@ -109,6 +109,11 @@ class Producer:
                 f"the topic was written from leader {resume.leader}, but {self.profile.database} is {facts.uuid};"
                 " load the follower anew and start an empty topic"
             )
+        if facts.end < resume.position or (resume.transaction and facts.end == resume.position):
+            raise LeaderError(
+                f"the topic continues at {resume.position}, but the binlog of leader {self.profile.database} ends at"
+                f" {facts.end}: it was reset, or lost its end; load the follower anew and start an empty topic"
+            )
         if self._target is None:
             self._target = facts.end
         logger.info(

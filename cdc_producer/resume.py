@@ -18,7 +18,7 @@ class Resume:
     position: Position
     #: sequence of the last event in the topic; -1 for none
     sequence: int = -1
-    #: the transaction at `position`, when the last record is an operation of it
+    #: the transaction at `position`, when the last record is an operation of it or a heartbeat that names it
     transaction: Transaction | None = None
     #: index of its last published operation, and whether that was its last of all
     index: int = 0
@@ -52,8 +52,10 @@ class Resume:
 def from_record(record: Record) -> Resume:
     """Continue after the topic's last record. Raises EventError when it is none."""
     event = decode(record.value, f"the topic's last record (offset {record.offset})")
-    if isinstance(event.operation, Heartbeat):
-        return Resume(event.position, event.sequence, leader=event.operation.leader)
-    assert event.transaction is not None  # decode refuses an operation without
+    leader = event.operation.leader if isinstance(event.operation, Heartbeat) else None
+    if event.transaction is None:
+        return Resume(event.position, event.sequence, leader=leader)
     begin = Position(event.position.file, event.transaction.begin)
-    return Resume(begin, event.sequence, event.transaction, event.index, event.end is not None)
+    # a heartbeat names the last transaction that was read, and leaves nothing of it to publish
+    complete = leader is not None or event.end is not None
+    return Resume(begin, event.sequence, event.transaction, event.index, complete, leader)

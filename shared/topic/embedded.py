@@ -79,7 +79,9 @@ def _connect(path: Path, readonly: bool) -> sqlite3.Connection:
     mode = "ro" if readonly else "rwc"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     # Opened by one thread and used by another, never by two at once.
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0, check_same_thread=False)
+    connection = sqlite3.connect(
+        uri, uri=True, isolation_level=None, timeout=10.0, check_same_thread=False, cached_statements=8
+    )
     try:
         connection.execute("PRAGMA mmap_size = 268435456")
         found, version = (

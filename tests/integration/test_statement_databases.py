@@ -119,7 +119,7 @@ a  drop schema {a}
 a  create schema if not exists {a} default character set utf8mb4 /*!80016 default encryption='n' */
 a  create database if not exists {a}
 a  drop database if exists {a}
-"""  # noqa: E501
+"""
 
 
 def second(codec: str, byte: int) -> str:

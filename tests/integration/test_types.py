@@ -28,7 +28,7 @@ def integers(name: str, bits: int) -> Case:
 
 
 def unsigned(name: str, bits: int) -> Case:
-    return Case(f"T1_{name}_unsigned", f"{name} UNSIGNED", ["0", "1", str((1 << bits - 1)), str((1 << bits) - 1)])
+    return Case(f"T1_{name}_unsigned", f"{name} UNSIGNED", ["0", "1", str(1 << bits - 1), str((1 << bits) - 1)])
 
 
 INTEGERS = [("TINYINT", 8), ("SMALLINT", 16), ("MEDIUMINT", 24), ("INT", 32), ("BIGINT", 64)]

@@ -112,6 +112,6 @@ def test_what_is_no_value_never_becomes_sql(value: Any) -> None:
 def test_a_predicate_is_exact() -> None:
     assert exactly("c", "Null") == "c IS NULL"
     assert exactly("c", {"String": "a"}) == "c = 'a' AND CAST(c AS BINARY) = CAST('a' AS BINARY)"
-    assert exactly("c", {"Enum": 2}) == "c + 0 = 2"
+    assert exactly("c", {"Enum": 2}) == "CAST(c AS UNSIGNED) = 2"
     assert exactly("c", {"Double": -0.0}) == "c = 0 AND LEFT(CAST(c AS CHAR), 1) = '-'"
     assert exactly("c", {"SignedInteger": 5}) == "c = 5"
