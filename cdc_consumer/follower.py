@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import re
+import time
 from collections.abc import Iterable
 
 from cdc_consumer import literals, preflight
+from cdc_consumer.lock import take_lock
 from cdc_consumer.pipe import Check, Pipe
 from cdc_consumer.positions import Intent, Mark, PositionTables, mark_from
 from cdc_consumer.refusals import translate
@@ -23,10 +24,11 @@ from shared.profile import ConsumerProfile
 
 logger = logging.getLogger(__name__)
 
-#: seconds to wait for the lock of a topic; a session that was closed an instant ago needs a moment to end
-LOCK_WAIT = 5
 #: a packet, and a statement of many rows, is full at this many characters: larger ones gain nothing
 PACKET_CHARACTERS = 1 << 20
+
+#: seconds between two position writes while transactions are skipped that were executed before
+SKIPPED_SECONDS = 1.0
 
 _GTID = re.compile(r"[0-9a-fA-F-]{36}(:[a-z_0-9]{1,32})?:\d+", re.ASCII)
 _AUTOMATIC = "SET gtid_next = 'AUTOMATIC'"
@@ -65,7 +67,7 @@ class Follower:
         connection = self._connection
         ((self.id,),) = mysql.rows(connection, "SELECT CONNECTION_ID()")
         self.facts = preflight.inspect(connection, databases)
-        self._lock(f"{profile.database.system_database}.{profile.topic.name}", previous)
+        take_lock(connection, f"{profile.database.system_database}.{profile.topic.name}", previous)
         self._own = PositionTables(profile.database.system_database, profile.topic.name)
         preflight.create_tables(connection, self._own.create(), self.facts)
         limit = min(PACKET_CHARACTERS, self.facts.max_packet // 8)
@@ -82,6 +84,9 @@ class Follower:
         self._pending = False
         #: the transaction under way was executed before, under its GTID
         self._skipping = False
+        #: the position after the last one of these, until it is written; when one was written
+        self._skipped: Mark | None = None
+        self._advanced = 0.0
         #: its GTIDs may be executed before: by the last session, by a copy of the leader, by native replication
         self._unsure = self.facts.gtids
         self.set_session(preflight.session_settings(connection, profile.database.lock_wait_seconds))
@@ -91,28 +96,6 @@ class Follower:
         self.start = self.mark = mark_from(mark)
         intents = self._pipe.ask(self._own.read_intent())
         self.intent = Intent(*intents[0]) if intents else None
-
-    def _lock(self, name: str, previous: int | None) -> None:
-        """Take the lock that keeps a second consumer of the topic away. It ends with the session.
-
-        When it is taken, no earlier session of this topic can still commit: the position read after it is final.
-        """
-        if len(name) > 64:
-            name = hashlib.sha256(name.encode()).hexdigest()
-        lock = literals.text(name)
-        ((holder,),) = mysql.rows(self._connection, f"SELECT IS_USED_LOCK({lock})")
-        if holder is not None and holder == previous:
-            # our own last session, which the server does not know to be dead; it may have ended in between
-            with contextlib.suppress(mysql.MySQLError):
-                mysql.rows(self._connection, f"KILL {literals.integer(holder)}")
-        ((taken,),) = mysql.rows(self._connection, f"SELECT GET_LOCK({lock}, {LOCK_WAIT})")
-        if taken != 1:
-            ((holder,),) = mysql.rows(self._connection, f"SELECT IS_USED_LOCK({lock})")
-            if holder is not None and holder == previous:
-                raise FollowerLinkError("the follower is still undoing what this consumer's last session began")
-            raise FollowerError(
-                f"another consumer is replaying this topic into the follower (connection {holder}); stop it first"
-            )
 
     # one transaction: begin, write ..., commit
 
@@ -147,8 +130,11 @@ class Follower:
         self.mark = mark
         if self._skipping:
             self._skipping = False
-            self.advance(mark)
+            self._skipped = mark
+            if time.monotonic() - self._advanced >= SKIPPED_SECONDS:
+                self.advance(mark)
             return
+        self._skipped = None
         self._put(self._writer.finish())
         self._use_mode(True, False)
         about = f"the position of sequence {mark.sequence}"
@@ -161,6 +147,11 @@ class Follower:
 
     def settle(self) -> None:
         """Send everything and commit what waits for it: what was given to `commit` is durable on return."""
+        self._settle()
+        if self._skipped is not None:
+            self.advance(self._skipped)
+
+    def _settle(self) -> None:
         if self._pending:
             self._finish_pending()
             if self._gtid_next is not None:
@@ -170,8 +161,8 @@ class Follower:
 
     def advance(self, mark: Mark) -> None:
         """Move the position outside of any transaction of the leader."""
-        self.settle()
-        self.mark = mark
+        self._settle()
+        self.mark, self._skipped, self._advanced = mark, None, time.monotonic()
         self._own_write(self._own.write(mark), Check(1, about=f"the position of sequence {mark.sequence}"))
 
     def intend(self, intent: Intent) -> None:
@@ -197,7 +188,7 @@ class Follower:
 
     def executed(self, gtid: str) -> bool:
         """True when the follower has executed the transaction of this GTID."""
-        self.settle()
+        self._settle()
         ((found,),) = self._pipe.ask(f"SELECT GTID_SUBSET({literals.text(gtid)}, @@GLOBAL.gtid_executed)")
         return bool(found)
 
@@ -246,8 +237,7 @@ class Follower:
         """Commit the transactions that are whole and give up the one that is not; then only `close` may follow."""
         if not self._pipe.broken:
             self._pipe.retract(keep="COMMIT")
-            self._finish_pending()
-            self._pipe.settle()
+            self._settle()
 
     def close(self) -> None:
         """End the session; what was not committed is undone, the lock and the GTID are free."""

@@ -46,6 +46,6 @@ class Progress:
         transaction = step.event.transaction
         lag = max(0.0, time.time() - transaction.time / 1e6) if transaction and transaction.time else 0.0
         logger.info(
-            "applied %.0f events/s, %.0f rows/s; sequence %d, lag %.1f s",
+            "applied %.1f events/s, %.1f rows/s; sequence %d, lag %.1f s",
             self._events / seconds, self._rows / seconds, step.event.sequence, lag,
         )  # fmt: skip

@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 #: bytes of a statement that an error shows
 SHOWN_BYTES = 200
 #: CREATE TABLE ... SELECT as the leader logs it: the rows follow in the same transaction
+_NAME = rb"""(?:`(?:[^`]|``)+`|"(?:[^"]|"")+")"""
 _WITH_ROWS = re.compile(
-    rb"""CREATE TABLE (?P<exists>IF NOT EXISTS )?(?P<name>(?:[`"](?:[^`"]|``|"")+[`"]\.)?[`"](?:[^`"]|``|"")+[`"])"""
-    rb"""(?P<rest> .*) START TRANSACTION""",
+    rb"CREATE TABLE (?:IF NOT EXISTS )?(?P<name>(?:" + _NAME + rb"\.)?" + _NAME + rb")(?P<rest> .*) START TRANSACTION",
     re.DOTALL,
 )
 
@@ -60,11 +60,13 @@ class QueryReplay:
         self._follower.tables.forget()
 
     def _takes_part(self, writes: tuple[str, ...], about: str) -> bool:
+        if not writes:
+            raise FollowerError(f"{about} cannot be replayed: it names no database that it writes")
         inside, outside = self._databases.split(writes)
-        if (inside and outside) or not writes:
+        if inside and outside:
             raise FollowerError(
-                f"{about} writes databases of which some take part in replication ({', '.join(inside) or 'none named'})"
-                f" and some do not ({', '.join(outside) or 'none named'}); change the filters to include all or none"
+                f"{about} writes databases of which some take part in replication ({', '.join(inside)}) and some do not"
+                f" ({', '.join(outside)}); change the filters to include all or none"
             )
         return bool(inside)
 

@@ -64,6 +64,7 @@ class _Writer:
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
         self.table = table
+        self._count = len(columns)
         names = [quote_name(name) for name in columns]
         written = [index for index, name in enumerate(columns) if not table.columns[name].generated]
         self._names = [(index, names[index]) for index in written]
@@ -82,9 +83,13 @@ class _Writer:
 
     def zeros(self, row: Sequence[Value]) -> int:
         """How many error values of ENUM columns it writes."""
+        if not self._enums:
+            return 0
         return sum(row[index] == ENUM_ERROR for index in self._enums)
 
     def _values(self, row: Sequence[Value]) -> list[str]:
+        if len(row) != self._count:
+            raise ValueError(f"{len(row)} values for {self._count} columns")
         return literals.all_of(row if self._written is None else [row[index] for index in self._written])
 
     def inserted(self, row: Sequence[Value]) -> str:

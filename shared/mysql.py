@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pymysql
 from pymysql.charset import charset_by_id
@@ -14,6 +15,10 @@ from pymysql.err import MySQLError as MySQLError
 from shared.profile import Database, Tls
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
+
+#: of a silent link: seconds before the first probe, between two, and how many may stay unanswered; milliseconds that
+#: something sent may stay unanswered
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 90_000}
 
 #: system schemas; nothing in them is ever replicated
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
@@ -54,7 +59,7 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
     address: dict[str, Any] = {"host": database.host, "port": database.port}
     if database.unix_socket is not None:
         address = {"unix_socket": _expand(database.unix_socket)}
-    return pymysql.connect(
+    connection: Any = pymysql.connect(
         **address,
         **_encryption(database.tls),
         user=database.user,
@@ -66,6 +71,16 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
         connect_timeout=10,
         read_timeout=read_timeout,
     )
+    if database.unix_socket is None:
+        _keep_alive(connection._sock)
+    return cast(Connection, connection)
+
+
+def _keep_alive(link: socket.socket) -> None:
+    """Notice a server that has vanished within minutes, not hours, however long a statement may take."""
+    for name, value in KEEP_ALIVE.items():
+        if hasattr(socket, name):  # not every system has all of them
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _encryption(tls: Tls | None) -> dict[str, Any]:

@@ -29,6 +29,7 @@ FETCH_BYTES = 36 << 20
 #: the process long before this.
 SOCKET_WAIT_SECONDS = 3600
 METADATA_MILLISECONDS = 5000
+COMMIT_MILLISECONDS = 5000
 #: no topic is this long; asked for it, the partition's leader names the offset it ends at
 FAR = 1 << 62
 #: a topic has no leader for a moment after it was created or its server restarted
@@ -49,7 +50,7 @@ KINDS = (
     ("gone", "is evicted"),
     ("missing", "Topic not found|Partition not found"),
     ("large", "too large to send|exceeded maximum request size"),
-    ("other", "no active profile|invalid socket address|storage is full|short-circuited"),
+    ("other", "invalid socket address"),
     (
         "link",
         "[Ss]ocket|refused|reset|closed|[Bb]roken pipe|unreachable|lookup address|[Tt]imed out|timeout|connection"
@@ -184,7 +185,7 @@ class FluvioClient:
             .max_request_size(REQUEST_BYTES)
             .linger(LINGER_MILLISECONDS)
             .isolation(self._wheel.Isolation.ReadCommitted)  # confirmed when every replica has it
-            .timeout(METADATA_MILLISECONDS)
+            .timeout(COMMIT_MILLISECONDS)
         )
         return self._connect().topic_producer_with_config(self._topic, config.build())
 

@@ -38,15 +38,17 @@ class _Topic:
 
     def start(self, offset: int | None = None) -> worker.WorkerHandle:
         """A worker that streams the records from `offset` on; without one it answers requests."""
-        return worker.WorkerHandle(
-            {
-                "topic": self.settings.name,
-                "endpoint": self.settings.endpoint,
-                "seconds": ANSWER_SECONDS,
-                "idle": IDLE_SECONDS,
-                "offset": offset,
-            }
-        )
+        first = {
+            "topic": self.settings.name,
+            "endpoint": self.settings.endpoint,
+            "seconds": ANSWER_SECONDS,
+            "idle": IDLE_SECONDS,
+            "offset": offset,
+        }
+        try:
+            return worker.WorkerHandle(first)
+        except OSError as error:
+            raise TopicError(f"{self.name}: its worker process cannot be started: {error.strerror}") from None
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
@@ -60,7 +62,7 @@ class _Topic:
                 reason = "there is no active Fluvio profile; set [topic] endpoint"
             raise ERRORS.get(error.kind, TopicError)(f"{self.name}: {reason}") from None
         except worker.WorkerEnded as error:
-            reason = f"no answer within {ANSWER_SECONDS:g} s" if error.args == (1,) else f"the client died ({error})"
+            reason = f"no answer within {ANSWER_SECONDS:g} s" if error.status == 1 else f"the client died ({error})"
             raise TopicLinkError(f"{self.name}: {reason}") from None
 
 
@@ -152,13 +154,18 @@ class FluvioReader:
         deadline = time.monotonic() + timeout
         try:
             with self._topic.named_errors():
-                self._stream = self._stream or self._topic.start(self._next)
                 while True:
+                    self._stream = self._stream or self._topic.start(self._next)
                     if records := [Record(*frame) for frame in self._stream.frames(READ_BYTES) if frame[0] >= 0]:
                         self._next = records[-1].offset + 1
                         return records
-                    if not self._stream.fill(max(0.0, deadline - time.monotonic())):
-                        return []
+                    try:
+                        if not self._stream.fill(max(0.0, deadline - time.monotonic())):
+                            return []
+                    except worker.WorkerEnded as ended:
+                        if ended.status != 0:
+                            raise
+                        self._stop_stream()
         except BaseException:
             # frames already taken would be lost otherwise: the next stream starts behind what was returned
             self._stop_stream()

@@ -41,6 +41,8 @@ PIPE_BYTES = 1 << 20
 #: a worker's clock (seconds), and the silence after which a backlog that should flow is opened anew
 TICK_SECONDS = 0.25
 STALL_SECONDS = 1.0
+#: the wheel leaves about one of thirty connections behind when a stream is dropped; so a worker opens only this many
+STREAMS = 100
 #: `quicken` is of use this long after a record (seconds), and is called so often in a window of so many seconds
 QUICKEN_DELAY, QUICKEN_TIMES, QUICKEN_WINDOW = 0.002, 4, 0.05
 #: the worker imports this package from where the program did; "" would be the working directory
@@ -50,7 +52,11 @@ Frame = tuple[int, bytes]
 
 
 class WorkerEnded(Exception):
-    """The worker is gone without a last word; the argument is its exit status, 1 when its alarm rang."""
+    """The worker is gone without a last word. Its exit status: 0 wants to be started anew, 1 its alarm rang."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class WorkerHandle:
@@ -162,11 +168,11 @@ class _Worker:
         return (self._client.begin() if tag == BEGIN else self._client.end()), b""
 
     def stream(self, offset: int) -> None:
-        """Send every record from `offset` on, without a gap, until the program closes."""
+        """Send every record from `offset` on, without a gap, until the program closes or STREAMS are opened."""
         signal.signal(signal.SIGALRM, self._tick)
         signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
         stuck = -1
-        while True:
+        for _ in range(STREAMS):
             self.alarm(self._seconds)
             end = self._client.end()
             if offset > end:
@@ -241,6 +247,7 @@ def main() -> None:
             worker.serve(requests)
         else:
             worker.stream(settings["offset"])
+            os._exit(0)
     except BaseException as error:  # the wheel's panics are no Exceptions
         fault = failure(error)
         send(FAILED, f"{fault.kind}\n{fault}".encode())

@@ -178,7 +178,7 @@ def test_filters(stage: Stage) -> None:
 
 
 def test_two_consumers_of_one_topic(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdc_consumer.follower.LOCK_WAIT", 0)
+    monkeypatch.setattr("cdc_consumer.lock.LOCK_WAIT", 0)
     stage.create()
     holder = stage.server.connect()
     with holder.cursor() as cursor:

@@ -297,3 +297,19 @@ def test_what_is_executed_by_others_meanwhile(gtid_stage: Stage, kind: str) -> N
 
 def test_the_filter_of_own_tables() -> None:
     assert "c_cdc" not in DatabaseFilter(Filters(exclude_dbs=()), "c_cdc")
+
+
+def test_many_transactions_executed_by_other_means(gtid_stage: Stage) -> None:
+    """A follower loaded from a copy of the leader, with a topic that began before it."""
+    stage = gtid_stage
+    stage.create()
+    stage.replay()
+    for number in range(50):
+        stage.log.add(stage.table, COLUMNS, row(number, "in the copy"))
+        stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+    stage.replay()
+    assert stage.rows() == []
+    assert stage.position() == (51, 51)
+    stage.log.add(stage.table, COLUMNS, row(1, "new"))
+    stage.replay()
+    assert stage.rows() == [(1, "new")]

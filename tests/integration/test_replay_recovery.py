@@ -274,7 +274,7 @@ def test_a_topic_that_is_not_there(gtid_stage: Stage, caplog: pytest.LogCaptureF
         thread = threading.Thread(target=replay, args=(profile, lambda: bool(stop), False))
         thread.start()
         wait_until(lambda: "waiting for the topic" in caplog.text, "it waits")
-        log = EventLog(Path(settings.path), name="other")
+        log = EventLog(Path(settings.path), name="other", seed=int(stage.database[-8:], 16))
         log.ddl(f"CREATE DATABASE {stage.database}", stage.database)
         wait_until(lambda: stage.server.execute(f"SHOW DATABASES LIKE '{stage.database}'"), "the topic is replayed")
         stop.append(True)

@@ -18,6 +18,7 @@ from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, Topi
 from shared.profile import TopicSettings
 from shared.topic import Record, fluvio_topic
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
+from shared.topic.fluvio_worker import STREAMS
 
 pytest_plugins = ["fix_fluvio"]
 
@@ -200,6 +201,17 @@ def test_replies_cut_inside_a_batch(double: FluvioDouble, writer: FluvioWriter, 
     double.opened = 0
     assert read(reader, 2000) == numbered(values)
     assert double.opened > 10
+
+
+def test_a_backlog_that_takes_many_streams(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    """More than one worker opens."""
+    values = [bytes([number]) * 1000 for number in range(240)]
+    for start in range(0, 240, 2):
+        writer.append(values[start : start + 2])
+    double.reply_bytes = 3000
+    double.opened = 0
+    assert read(reader, 240) == numbered(values)
+    assert double.opened > STREAMS
 
 
 def test_the_last_batch_cut(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
