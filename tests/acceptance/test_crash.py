@@ -1,0 +1,105 @@
+"""Programs and servers are killed at random moments while a leader is being written; nothing is lost or repeated."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections import Counter
+from random import Random
+
+import pytest
+from fix_mysql import StartServer
+from fix_replication import Replicate, Replication
+from helpers import assert_same_database, wait_until
+from mysql_servers import FOLLOWER, LEADER, PLAIN, MySQLServer
+from random_writer import RandomWriter
+from topic_audit import assert_whole
+
+#: what a program may end with by itself: it was started while its server was down
+UNREACHABLE = re.compile(r"cdc-(producer: cannot use leader|consumer: cannot connect to the follower) .*\n\Z")
+#: options of the leader and the follower, and what is killed, each as often as its number says
+VARIANTS = {
+    "gtids": (LEADER, FOLLOWER, {"producer": 4, "consumer": 5, "follower": 2, "leader": 2}),
+    "plain": (("--binlog-row-metadata=FULL", *PLAIN), PLAIN, {"producer": 4, "consumer": 6, "follower": 3}),
+}
+
+
+class Killer:
+    """Kills something at random moments and starts it again."""
+
+    def __init__(self, replication: Replication, servers: dict[str, MySQLServer], seed: int) -> None:
+        self.random = Random(seed)
+        self.programs = {"producer": replication.producer, "consumer": replication.consumer}
+        self.servers = servers
+        self.killed: Counter[str] = Counter()
+
+    def victims(self, shares: dict[str, int], count: int) -> list[str]:
+        """Names in random order, each as often as its share of `count`, and at least once."""
+        rest = [name for name, share in shares.items() for _ in range(share - 1)]
+        self.random.shuffle(rest)
+        names = list(itertools.islice(itertools.cycle([*shares, *rest]), count))
+        self.random.shuffle(names)
+        return names
+
+    def kill(self, *names: str) -> None:
+        """Wait for a random moment, kill all of these, and start them again."""
+        moment = time.monotonic() + self.random.uniform(0.05, 1.5)
+        wait_until(lambda: self._supervise() and time.monotonic() > moment, "the moment comes")
+        for name in names:
+            (self.servers.get(name) or self.programs[name]).kill()
+        self.killed.update(names)
+        # servers first: a program that is started refuses a server that is down
+        for name in sorted(names, key=lambda name: name in self.programs):
+            (self.servers.get(name) or self.programs[name]).start()
+
+    def _supervise(self) -> bool:
+        """Start again what ended because its server was down when it began; anything else is a failure."""
+        for program in self.programs.values():
+            if not program.running:
+                said = program.stderr
+                assert program.status == 1 and UNREACHABLE.search(said), f"{program}: {program.status}\n{said[-3000:]}"
+                program.start()
+        return True
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_nothing_is_lost_or_repeated(
+    variant: str, replicate: Replicate, own_server: StartServer, database: str, kills: int, seed: int
+) -> None:
+    leader_options, follower_options, weights = VARIANTS[variant]
+    leader = own_server(leader_options, server_id=11)
+    follower = own_server(follower_options, server_id=12)
+    strange = follower.value("SELECT @@GLOBAL.gtid_executed")
+    names = [database, f"{database}_two"]
+    replication = replicate(leader, follower, names, producer={"database": {"heartbeat_seconds": 0.5}})
+    writer = RandomWriter(leader, names, f"{database}_outside", seed)
+    writer.create()
+    killer = Killer(replication, {"leader": leader, "follower": follower}, seed)
+
+    replication.start()
+    with writer:
+        victims = killer.victims(weights, kills // len(VARIANTS))
+        while victims:
+            writer.check()
+            # now and then two at once
+            both = len(victims) > 1 and victims[0] != victims[1] and killer.random.random() < 0.25
+            killer.kill(*[victims.pop(0) for _ in range(1 + both)])
+    killer.kill("producer", "consumer")
+    replication.kill()
+    print(f"behind: {replication.last()[1]['sequence'] - replication.sequence()} of {replication.last()[1]['sequence']}", time.monotonic())
+    replication.replicate()
+    print("caught up", time.monotonic())
+    print(f"killed {dict(killer.killed)}; wrote {dict(writer.done)}; refused {dict(writer.expected)}")
+
+    for name in names:
+        assert_same_database(leader, follower, name)
+    gtids = assert_whole(replication.records())
+    assert writer.done["commit"] > kills and writer.done["definition"] > kills, "the writer was idle"
+    if variant == "gtids":
+        published = ",".join(gtid for gtid in gtids if gtid)
+        assert follower.value(f"SELECT GTID_SUBSET('{published}', @@GLOBAL.gtid_executed)") == 1
+        known = ",".join(filter(None, (published, strange)))
+        assert follower.value(f"SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{known}')") == ""
+    else:
+        assert not any(gtids)

@@ -1,0 +1,162 @@
+"""Programs killed at the moments where one thing is done and the next is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from faults_kit import holding, session, wait_for_statement
+from fix_replication import Replicate, Replication
+from helpers import wait_until
+from programs import Program
+from topic_audit import assert_whole
+
+
+@pytest.fixture(params=["gtids", "plain"])
+def running(request: pytest.FixtureRequest, replicate: Replicate, database: str) -> Replication:
+    """Both programs running between servers with GTIDs, and between servers without; tables t and u are there."""
+    prefix = "" if request.param == "gtids" else "plain_"
+    leader, follower = (request.getfixturevalue(prefix + role) for role in ("leader", "follower"))
+    replication = replicate(leader, follower, [database])
+    replication.play(f"CREATE DATABASE {database}")
+    replication.play(
+        "CREATE TABLE t (a INT, b VARCHAR(100))", "INSERT INTO t VALUES (1, 'x'), (1, 'x'), (2, NULL)",
+        "CREATE TABLE u (a INT PRIMARY KEY, b VARCHAR(10))", "INSERT INTO u VALUES (1, 'one'), (2, 'two')",
+    )  # fmt: skip
+    replication.start()
+    replication.catch_up()
+    return replication
+
+
+def kill_with_session(replication: Replication) -> None:
+    """Kill the consumer, and its session before that can execute anything else."""
+    number = session(replication)
+    replication.consumer.kill()
+    replication.follower.execute(f"KILL {number}")
+    wait_until(lambda: session(replication) == 0, "the session ends")
+
+
+#: statements that fail, or change something else, when they run twice or not at all
+STATEMENTS = (
+    "ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 3",
+    "RENAME TABLE t TO swap, u TO t, swap TO u",
+    "TRUNCATE TABLE t",
+    "CREATE TABLE n LIKE u",
+    "CREATE TABLE s AS SELECT * FROM u",
+    "DROP TABLE t",
+)
+
+
+def test_consumer_between_a_statement_and_its_position(running: Replication) -> None:
+    for statement in STATEMENTS:
+        before = running.sequence()
+        with holding(running.follower, f"SELECT * FROM `{running.system_database}`.position FOR UPDATE"):
+            running.play(statement)
+            wait_for_statement(running, "UPDATE%position")
+            kill_with_session(running)
+        assert running.sequence() == before, f"the position knows of: {statement}"
+        running.play("INSERT INTO u (a) VALUES (3)", "UPDATE u SET b = 'again'", "DELETE FROM u WHERE a = 3")
+        running.consumer.start()
+        running.catch_up()
+        running.same()
+
+
+def test_consumer_before_a_statement(running: Replication) -> None:
+    """It was announced, where there are no GTIDs, and did not run."""
+    before = running.sequence()
+    with holding(running.follower, f"SELECT * FROM {running.database}.t"):
+        running.play(STATEMENTS[0])
+        wait_for_statement(running, "ALTER TABLE")
+        kill_with_session(running)
+    assert running.sequence() == before
+    running.consumer.start()
+    running.catch_up()
+    running.same()
+
+
+@pytest.mark.parametrize("session_too", [True, False], ids=["session", "program"])
+def test_consumer_inside_a_transaction(running: Replication, session_too: bool) -> None:
+    """Its session is killed at once, or goes on until it misses the program."""
+    before = running.sequence()
+    with holding(running.follower, f"SELECT * FROM {running.database}.u FOR UPDATE"):
+        running.play("BEGIN", "INSERT INTO t VALUES (1, 'x')", "UPDATE u SET b = 'zwei' WHERE a = 2", "COMMIT")
+        wait_for_statement(running, "UPDATE%zwei")
+        if session_too:
+            kill_with_session(running)
+        else:
+            running.consumer.kill()
+    assert running.sequence() == before
+    running.consumer.start()
+    running.catch_up()
+    running.same()
+
+
+def kill_often(program: Program, progress: Callable[[], int], least: int, whole: int) -> None:
+    """Kill a program each time `progress` has grown by `least`; at least once before it is `whole`."""
+    for number in range(4):
+        before = progress()
+        if number and before >= whole:
+            break
+        program.start()
+        wanted = min(before + least, whole)
+        wait_until(lambda wanted=wanted: progress() >= wanted, "it works", alive=[program], pause=0.002)  # type: ignore[misc]
+        program.kill()
+        assert number or progress() < whole, "it was killed too late to prove anything"
+
+
+#: thousands of transactions of one row
+FILL = (
+    "CREATE PROCEDURE fill () BEGIN DECLARE i INT DEFAULT 0; WHILE i < 2000 DO"
+    " INSERT INTO t VALUES (i, 'x'); UPDATE t SET b = NULL WHERE a = i; DELETE FROM t WHERE a = i - 5; SET i = i + 1;"
+    " END WHILE; END",
+    "CALL fill()",
+)
+
+
+def test_between_two_transactions(running: Replication) -> None:
+    """The producer, and then the consumer."""
+    assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
+    start = running.last()[0]
+    running.play(*FILL)
+    kill_often(running.producer, lambda: running.last()[0], 300, start + 5900)
+    assert running.produce().returncode == 0
+    assert_whole(running.records())
+    kill_often(running.consumer, running.sequence, 100, start + 5900)
+    assert running.consume().returncode == 0
+    running.same()
+
+
+ROWS = 200_000
+
+
+def test_inside_a_huge_transaction(running: Replication) -> None:
+    """The producer, and then the consumer."""
+    assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
+    running.play(
+        "SET cte_max_recursion_depth = 1000000",
+        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+        f" WHERE i < {ROWS}) SELECT MOD(i, 1000), REPEAT('same', 20) FROM n",
+        "INSERT INTO u VALUES (3, 'after')",
+    )
+    start = running.last()[0]
+
+    def published() -> int:
+        """Offset of the topic's last record, or a very large number when that is behind the transaction's rows."""
+        offset, event = running.last()
+        return 1 << 60 if offset > start and "end" in event["transaction"] else offset
+
+    kill_often(running.producer, published, 1, 1 << 60)
+    assert running.produce().returncode == 0
+    assert_whole(running.records())
+
+    modified = "SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx"
+    applied = running.sequence()
+    for _ in range(2):
+        running.consumer.start()
+        # the server answers anew only when it was not asked for a tenth of a second
+        wait_until(lambda: running.follower.value(modified) > ROWS // 20, "it writes rows", pause=0.11)
+        running.consumer.kill()
+        assert running.sequence() == applied, "it was killed too late to prove anything"
+    assert running.consume().returncode == 0
+    running.same()
+    assert running.follower.value(f"SELECT COUNT(*) FROM {running.database}.t") == ROWS + 3

@@ -1,0 +1,32 @@
+"""How much the crash tests kill, and the seed of what they do."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+#: in `make test`
+KILLS = 30
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("crash")
+    group.addoption(
+        "--kills", type=int, default=KILLS, help="how many SIGKILLs the random crash tests share (%(default)s)"
+    )
+    group.addoption("--seed", type=int, help="of the random crash tests; each failure prints it")
+
+
+@pytest.fixture
+def kills(pytestconfig: pytest.Config) -> int:
+    return int(pytestconfig.getoption("kills"))
+
+
+@pytest.fixture
+def seed(pytestconfig: pytest.Config) -> int:
+    given = pytestconfig.getoption("seed")
+    seed = random.randrange(1 << 32) if given is None else int(given)
+    # shown with a failure
+    print(f"--seed {seed}")
+    return seed
