@@ -1,4 +1,4 @@
-"""Latency: from commit on the leader to visible on the follower, with both programs running, beside native replication."""
+"""Latency from commit on the leader to visible on the follower, both programs running, beside native replication."""
 
 from __future__ import annotations
 

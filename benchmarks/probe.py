@@ -14,7 +14,7 @@ import array
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import bench  # noqa: F401  # makes the project importable
@@ -82,7 +82,8 @@ def main(what: str, out: str, *arguments: str) -> None:
     signal.signal(signal.SIGTERM, stop)
     pairs = array.array("d")
     try:
-        for pair in {"write": write, "watch": watch, "topic": topic}[what](*arguments):
+        probes: dict[str, Callable[..., Moments]] = {"write": write, "watch": watch, "topic": topic}
+        for pair in probes[what](*arguments):
             pairs.extend(pair)
     except Stop:
         pass

@@ -11,7 +11,7 @@ from functools import partial
 from bench import Bench, BenchError, arguments, cpu_seconds, main, positive, program
 from mysql_servers import FOLLOWER, LEADER, RELAXED, MySQLServer
 from programs import write_profiles
-from report import Cost, Result, count, median, table, times
+from report import Cost, Result, count, median, table
 from workloads import DATABASE, create_table, delete, insert_single_rows, insert_statements, prepare, update
 
 REPLAY = "replay"
@@ -105,7 +105,9 @@ class Race:
             Ours(bench, self.leader, follower), Native(default, self.leader), Native(single, self.leader),
         )  # fmt: skip
         settings = follower.execute("SELECT @@sync_binlog, @@innodb_flush_log_at_trx_commit, @@log_bin")[0]
-        bench.say("follower and replicas: sync_binlog={}, innodb_flush_log_at_trx_commit={}, log_bin={}".format(*settings))
+        names = ("sync_binlog", "innodb_flush_log_at_trx_commit", "log_bin")
+        told = ", ".join(f"{name}={value}" for name, value in zip(names, settings, strict=True))
+        bench.say(f"follower and replicas: {told}")
 
     def prepare(self, action: Callable[[], None]) -> dict[str, Cost]:
         """Write on the leader what is not measured, and let all apply it; returns what doing nothing takes then."""

@@ -84,10 +84,6 @@ def decimal(payload: str) -> str:
     return payload
 
 
-def bit(payload: int) -> str:
-    return f"b'{payload:b}'"
-
-
 def year(payload: int) -> str:
     # the string '0' would be the year 2000, the number 0 is the year 0000
     return integer(payload)
@@ -147,7 +143,8 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "Blob": blob,
     "Enum": integer,
     "Set": integer,
-    "Bit": bit,
+    # not b'...', which is compared with a BIT as a DOUBLE
+    "Bit": integer,
     "Year": year,
     "Date": calendar_date,
     "Time": clock_time,

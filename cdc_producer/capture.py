@@ -93,6 +93,11 @@ class Capture:
         """Whether no transaction is half read."""
         return self._transaction is None
 
+    @property
+    def verified(self) -> bool:
+        """Whether the leader was found to have the transaction that the topic ends with, if it ends with one."""
+        return self._resume.transaction is None
+
     def take(self) -> list[bytes]:
         """The records that are ready; they are the caller's now."""
         records, self.records, self.bytes = self.records, [], 0

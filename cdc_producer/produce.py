@@ -19,7 +19,7 @@ from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.resume import Resume, from_record
-from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, causes
+from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError, causes
 from shared.events import Position
 from shared.filters import DatabaseFilter
 from shared.profile import ProducerProfile
@@ -151,13 +151,23 @@ class Producer:
                     for raw in connection.events():
                         for event in reader.read(raw):
                             capture.feed(event)
-                except LeaderError:
+                except LeaderError as error:
                     # What came before it is whole and belongs into the topic.
                     appender.append(capture.take())
+                    if isinstance(error, UnsupportedError) and not capture.verified:
+                        raise self._stranger(capture) from error
                     raise
             capture.heartbeat(facts.uuid)
             appender.append(capture.take())
         logger.info("stopped at %s, sequence %d", capture.edge, capture.sequence)
+
+    def _stranger(self, capture: Capture) -> LeaderError:
+        """What is at the place where the topic ends is no transaction at all."""
+        return LeaderError(
+            f"leader {self.profile.database} does not have the transaction at {capture.edge} that the topic ends with:"
+            " it is not the leader this topic was written from, or its binlog was reset; load the follower anew and"
+            " start an empty topic"
+        )
 
     def _may_stop(self, capture: Capture, now: float) -> bool:
         """Asked to stop, and between transactions; or asked long ago: a restart continues inside a transaction too."""

@@ -13,7 +13,10 @@ KILLS = 30
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("crash")
     group.addoption(
-        "--kills", type=int, default=KILLS, help="how many SIGKILLs the random crash tests share (%(default)s)"
+        "--kills",
+        type=int,
+        default=KILLS,
+        help="how many SIGKILLs the random crash tests share (%(default)s); above 300 add -o faulthandler_timeout=0",
     )
     group.addoption("--seed", type=int, help="of the random crash tests; each failure prints it")
 

@@ -54,17 +54,17 @@ class Replication:
         self.producer.kill()
         self.consumer.kill()
 
-    def produce(self) -> subprocess.CompletedProcess[str]:
+    def produce(self, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run the producer to the leader's end."""
-        return run_program("cdc_producer", self.profiles.producer, "--exit-at-end")
+        return run_program("cdc_producer", self.profiles.producer, "--exit-at-end", timeout=timeout)
 
-    def consume(self) -> subprocess.CompletedProcess[str]:
+    def consume(self, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run the consumer to the topic's end."""
-        return run_program("cdc_consumer", self.profiles.consumer, "--exit-at-end")
+        return run_program("cdc_consumer", self.profiles.consumer, "--exit-at-end", timeout=timeout)
 
-    def replicate(self) -> None:
+    def replicate(self, timeout: float = 60.0) -> None:
         """Run both to the end; each must end with status 0."""
-        for result in (self.produce(), self.consume()):
+        for result in (self.produce(timeout), self.consume(timeout)):
             assert result.returncode == 0, result.stderr
 
     def play(self, *statements: str) -> None:

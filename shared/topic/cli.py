@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO
 
 from shared.errors import CdcError, ProfileError, causes
 from shared.profile import TopicSettings, load_consumer, load_producer
@@ -38,17 +38,10 @@ exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a b
 """
 
 
-class Reader(TopicReader, Protocol):
-    """Both engines also know where a topic begins."""
-
-    def begin(self) -> int:
-        """Offset of the oldest record still held; the end when there is none."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     try:
-        reader = cast(Reader, open_reader(_settings(options.profile)))
+        reader = open_reader(_settings(options.profile))
         try:
             _print(reader, options, sys.stdout.buffer)
         finally:
@@ -101,7 +94,7 @@ def _settings(path: str) -> TopicSettings:
     return load_producer(path).topic
 
 
-def _print(reader: Reader, options: argparse.Namespace, out: BinaryIO) -> None:
+def _print(reader: TopicReader, options: argparse.Namespace, out: BinaryIO) -> None:
     end = reader.end()
     if options.start is not None:
         start = options.start

@@ -99,8 +99,9 @@ class FluvioClient:
 
     def _records(self, offset: Any) -> Iterator[Any]:
         # The deprecated consumer on purpose: it reports errors. Its successor waits for ever past the end, jumps over
-        # removed records, and reconnects for half an hour, all without a word. Both run on one stream that the cluster
-        # pushes to; bounded reads in a loop would leave one stream behind in the server for each.
+        # removed records, and reconnects for half an hour, all without a word. And one lasting stream that the cluster
+        # pushes to: each bounded read would leave one behind in the server (after 600 of them a new record was sent 600
+        # times), and the asynchronous calls, which mind Python's lock, take a turn of the event loop for each record.
         stream: Iterator[Any] = self._connect().partition_consumer(self._topic, 0).stream(offset)
         yield from stream
         raise FluvioFailure("link", "the stream ended")

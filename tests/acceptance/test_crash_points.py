@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from faults_kit import holding, session, wait_for_statement
-from fix_replication import Replicate, Replication
+from fix_replication import Replicate, Replication, assert_refused
 from helpers import wait_until
 from programs import Program
 from topic_audit import assert_whole
@@ -127,25 +127,29 @@ def test_between_two_transactions(running: Replication) -> None:
 
 
 ROWS = 200_000
+#: a transaction of so many rows, and one after it
+HUGE = (
+    "SET cte_max_recursion_depth = 1000000",
+    "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+    f" WHERE i < {ROWS}) SELECT MOD(i, 1000), REPEAT('same', 20) FROM n",
+    "INSERT INTO u VALUES (3, 'after')",
+)
+#: more than any offset
+BEHIND = 1 << 60
+
+
+def offset_inside(running: Replication, start: int) -> int:
+    """Offset of the topic's last record; BEHIND when it was written after the rows of the transaction after `start`."""
+    offset, event = running.last()
+    return BEHIND if offset > start and "end" in event["transaction"] else offset
 
 
 def test_inside_a_huge_transaction(running: Replication) -> None:
     """The producer, and then the consumer."""
     assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
-    running.play(
-        "SET cte_max_recursion_depth = 1000000",
-        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-        f" WHERE i < {ROWS}) SELECT MOD(i, 1000), REPEAT('same', 20) FROM n",
-        "INSERT INTO u VALUES (3, 'after')",
-    )
+    running.play(*HUGE)
     start = running.last()[0]
-
-    def published() -> int:
-        """Offset of the topic's last record, or a very large number when that is behind the transaction's rows."""
-        offset, event = running.last()
-        return 1 << 60 if offset > start and "end" in event["transaction"] else offset
-
-    kill_often(running.producer, published, 1, 1 << 60)
+    kill_often(running.producer, lambda: offset_inside(running, start), 1, BEHIND)
     assert running.produce().returncode == 0
     assert_whole(running.records())
 
@@ -160,3 +164,22 @@ def test_inside_a_huge_transaction(running: Replication) -> None:
     assert running.consume().returncode == 0
     running.same()
     assert running.follower.value(f"SELECT COUNT(*) FROM {running.database}.t") == ROWS + 3
+
+
+def test_other_filters_inside_a_transaction(running: Replication) -> None:
+    """Its second half would be missing in silence."""
+    assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
+    running.play(*HUGE)
+    start = running.last()[0]
+    running.producer.start()
+    wait_until(lambda: running.last()[0] > start, "it is inside", alive=[running.producer], pause=0.002)
+    running.producer.kill()
+    profile = running.profiles.producer
+    words = profile.read_text()
+    profile.write_text(words.replace(f'"{running.database}"', '"another"'))
+    before = running.records()
+    assert_refused(running.produce(), "the filters changed while the transaction", "was half published")
+    assert running.records() == before
+    profile.write_text(words)
+    assert running.produce().returncode == 0
+    assert_whole(running.records())

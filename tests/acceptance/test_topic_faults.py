@@ -189,6 +189,16 @@ def test_a_file_that_is_no_topic(published: Replication, kind: str) -> None:
     assert before is None or file.read_bytes() == before
 
 
+def test_a_file_that_was_only_begun(published: Replication) -> None:
+    """What a producer leaves that is killed while it makes the topic."""
+    shutil.rmtree(published.topic.path)
+    Path(published.topic.path).mkdir()
+    Path(published.topic.path, "events.topic").touch()
+    assert published.consume().returncode == 0
+    published.replicate()
+    published.same()
+
+
 def test_the_disk_is_full(published: Replication) -> None:
     """No file of the producer may grow; when it may again, nothing is missing."""
     published.producer.start()

@@ -98,7 +98,7 @@ def test_stopping_inside_a_large_transaction_continues_there(leader: Server, dat
     reader = open_reader(settings)
     records = []
     while some := reader.read(0):
-        records += some
+        records += [record for record in some if b'"operation":"Heartbeat"' not in record.value]
     whole = capture(leader, database, from_record(records[0]))
     assert [record.value for record in records[1:]] == whole[: len(records) - 1]
     assert sum(record.value.count(b'{"cols":') for record in records) == 200_000

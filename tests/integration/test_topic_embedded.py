@@ -144,7 +144,8 @@ def test_kill_9_at_any_instant_loses_nothing_acknowledged(
         found = read(reader, reader.end())
     assert len(found) >= acknowledged > 100
     assert found == numbered([names["record"](number) for number in range(len(found))])
-    assert seen == found
+    # A commit whose writer died just before telling the others is found only when the file is opened afresh.
+    assert acknowledged <= len(seen) and seen == found[: len(seen)]
 
 
 # --- files that are no topic
