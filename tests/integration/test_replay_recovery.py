@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,16 @@ class Background:
         except Exception as error:
             self.error = error
 
+    def until(self, check: Callable[[], Any], message: str, timeout: float = 30.0) -> None:
+        """Wait until the check is true; fail at once when the replay has ended with an error."""
+
+        def checked() -> Any:
+            if self.error is not None:
+                raise AssertionError(f"{message}: the replay has stopped") from self.error
+            return check()
+
+        wait_until(checked, message, timeout=timeout)
+
     def __enter__(self) -> Background:
         self._thread.start()
         return self
@@ -71,10 +82,10 @@ def test_a_locked_row_is_waited_for_and_tried_again(gtid_stage: Stage, caplog: p
     other = stage.server.connect(autocommit=False)
     other.query(f"UPDATE {stage.table} SET name = 'z' WHERE id = 1")
     with caplog.at_level(logging.INFO), Background(stage, lock_wait_seconds=1) as background:
-        wait_until(lambda: "trying again" in caplog.text, "the lock wait ends")
+        background.until(lambda: "trying again" in caplog.text, "the lock wait ends")
         assert "Lock wait timeout" in caplog.text
         other.rollback()
-        wait_until(lambda: count(stage) == 2, "the transaction is tried again")
+        background.until(lambda: count(stage) == 2, "the transaction is tried again")
     other.close()
     assert background.error is None
     assert stage.rows() == [(1, "y"), (2, "x")]
@@ -101,14 +112,17 @@ def test_killed_sessions(stage: Stage, caplog: pytest.LogCaptureFixture) -> None
     stage.create()
     stage.replay()
     done = 600
+    caplog.clear()
     with caplog.at_level(logging.INFO), Background(stage) as background:
+        # the first connection is not tried twice
+        background.until(lambda: "replaying topic" in caplog.text, "it is connected")
         for number in range(done):
             with stage.log.transaction():
                 stage.log.rows("Add", stage.table, COLUMNS, [row(number)])
                 stage.log.rows("Update", stage.table, COLUMNS, [(row(number), row(number, "y"))])
             if number % 40 == 20:
                 kill_consumer(stage)
-        wait_until(lambda: stage.position()[1] == stage.log.sequence, "the end is reached", timeout=60)
+        background.until(lambda: stage.position()[1] == stage.log.sequence, "the end is reached", timeout=60)
     assert background.error is None
     assert stage.rows() == [(number, "y") for number in range(done)]
     assert "trying again until it is reached" in caplog.text
@@ -148,7 +162,7 @@ def test_a_killed_server(gtids: bool, own_server: StartServer, tmp_path: Path, d
     stage.create()
     stage.replay()
     with Background(stage) as background:
-        wait_until(lambda: server.value(f"SELECT IS_USED_LOCK('{stage.system}.events')"), "it is connected")
+        background.until(lambda: server.value(f"SELECT IS_USED_LOCK('{stage.system}.events')"), "it is connected")
         for number in range(300):
             log.add(stage.table, COLUMNS, row(number))
             if number == 150:
@@ -156,7 +170,7 @@ def test_a_killed_server(gtids: bool, own_server: StartServer, tmp_path: Path, d
             if number % 100 == 50:
                 server.kill()
                 server.start()
-        wait_until(lambda: stage.position()[1] == log.sequence, "the end is reached", timeout=90)
+        background.until(lambda: stage.position()[1] == log.sequence, "the end is reached", timeout=90)
     assert background.error is None
     assert stage.rows(columns="COUNT(*), SUM(id)") == [(300, sum(range(300)))]
     log.close()
