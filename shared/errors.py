@@ -104,7 +104,9 @@ def causes(error: BaseException) -> str:
     seen: BaseException | None = error
     while seen is not None:
         text = " ".join(str(seen).split()) or type(seen).__name__
-        if not any(text in part for part in parts):
+        # a driver's error is a number and its words
+        words = " ".join(seen.args[-1].split()) if seen.args and isinstance(seen.args[-1], str) else ""
+        if not any((words or text) in part for part in parts):
             parts.append(text)
         seen = seen.__cause__
     return ": ".join(parts)

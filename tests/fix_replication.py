@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -18,6 +19,9 @@ from shared.errors import TopicMissingError
 from shared.events import Position
 from shared.profile import TopicSettings
 from shared.topic import open_reader, open_writer
+
+#: what str() makes of an error of the MySQL driver
+DRIVER_WORDS = re.compile(r"\(\d{4}, [\"']")
 
 
 class Replication:
@@ -151,6 +155,7 @@ def assert_refused(result: subprocess.CompletedProcess[str], *words: str, status
     lines = [line for line in said.splitlines() if line.startswith(f"{name}: ")]
     assert len(lines) == 1, f"one line must name the error:\n{said}"
     assert said.endswith(lines[0] + "\n"), said
+    assert not DRIVER_WORDS.search(lines[0]), f"a driver's error is shown as it is: {lines[0]}"
     for word in words:
         assert word in lines[0], f"{word!r} is not in: {lines[0]}"
 
