@@ -55,7 +55,9 @@ class Run(Child):
             time.sleep(PEAK_SECONDS)
 
     def cost(self) -> Cost:
-        """Wait for its end. Raises BenchError unless it ended with status 0."""
+        """Wait for its end. Raises BenchError unless it ended with status 0, and not before it was to end."""
+        if self._process.returncode is not None:
+            raise BenchError(f"a child ended early with status {self._process.returncode}:\n{self.tail()}")
         _, status, usage = os.wait4(self.pid, 0)
         seconds = time.perf_counter() - self._began
         self._process.returncode = os.waitstatus_to_exitcode(status)

@@ -128,8 +128,10 @@ def fill(seen: Moments, rows: Iterable[int]) -> Moments:
     looks = sorted(seen.items())
     found, index = {}, 0
     for row in sorted(rows):
-        while looks[index][0] < row:
+        while index < len(looks) and looks[index][0] < row:
             index += 1
+        if index == len(looks):
+            raise BenchError(f"row {row} was never seen")
         found[row] = looks[index][1]
     return found
 

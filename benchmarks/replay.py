@@ -21,7 +21,6 @@ MAX_PEAK = 150
 PATIENCE = 600
 #: rows of the table without a key: each change of a row reads all of them
 KEYLESS_ROWS = 1000
-NOTHING = Cost(0.0, 0.0, 0.0)
 
 
 class Native:
@@ -30,7 +29,6 @@ class Native:
     def __init__(self, server: MySQLServer, leader: MySQLServer) -> None:
         self.server = server
         self._leader = leader
-        # whatever its default, the same on all: only the workers differ
         workers = server.value("SELECT @@replica_parallel_workers")
         self.name = f"native replica, {workers} worker{'s' if workers > 1 else ''}"
         server.execute(
@@ -139,7 +137,7 @@ def body(options: argparse.Namespace, bench: Bench) -> None:
     leader = race.leader
     race.prepare(partial(prepare, leader))
     some, few = max(1, options.rows // 4), min(KEYLESS_ROWS, options.rows)
-    #: name, rows, what is written; None empties the table before it, with a key or without
+    #: name, rows, what is written
     workloads: list[tuple[str, int, Callable[[], None]]] = [
         ("inserts, 1,000 rows a statement", options.rows, partial(insert_statements, leader, options.rows)),
         ("updates by primary key, 1,000 rows a statement", some, partial(update, leader, some)),
@@ -147,6 +145,7 @@ def body(options: argparse.Namespace, bench: Bench) -> None:
         ("transactions of one row", options.transactions, partial(insert_single_rows, leader, options.transactions)),
         (f"updates of a table without a key, {count(few)} rows in it", few, partial(update, leader, few)),
     ]
+    #: what is written before the workload of that index, and not measured
     before: dict[int, Callable[[], None]] = {
         0: partial(create_table, leader),
         3: partial(create_table, leader),
@@ -191,8 +190,8 @@ def report(title: str, rows: int, costs: list[dict[str, Cost]], startups: list[d
 
 
 if __name__ == "__main__":
-    parser = arguments(__doc__, rows=200_000, runs=3)
-    parser.add_argument("--transactions", type=positive, default=5_000, metavar="N", help="transactions of one row")
+    parser = arguments(__doc__, rows=100_000, runs=3)
+    parser.add_argument("--transactions", type=positive, default=3_000, metavar="N", help="transactions of one row")
     parser.add_argument(
         "--transaction-rows", type=positive, default=1_000_000, metavar="N", help="rows of the largest transaction"
     )

@@ -64,7 +64,7 @@ class LeaderConsole:
                 raise LeaderError(
                     f"user {self.leader.user} may not replicate from leader {self.leader}: GRANT REPLICATION SLAVE,"
                     f" REPLICATION CLIENT ON *.* TO '{self.leader.user}'@'%'"
-                ) from error
+                ) from None
             raise self._named(error) from error
 
     def _is_at_least(self, *version: int) -> bool:
