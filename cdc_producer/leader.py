@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,9 +58,10 @@ class LeaderConsole:
         text = f"cannot use leader {self.leader} as {self.leader.user}: {error_text(error)}"
         return LeaderLinkError(text) if is_link_error(error) else LeaderError(text)
 
-    def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
         try:
-            return rows(self._connection, sql, parameters)
+            yield
         except (MySQLError, OSError) as error:
             if error_number(error) == ER_SPECIFIC_ACCESS_DENIED:
                 raise LeaderError(
@@ -67,6 +70,10 @@ class LeaderConsole:
                 ) from None
             raise self._named(error) from error
 
+    def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        with self._asking():
+            return rows(self._connection, sql, parameters)
+
     def _is_at_least(self, *version: int) -> bool:
         numbers = re.findall(r"\d+", str(self._connection.server_version))  # type: ignore[attr-defined]  # not in the stubs
         return tuple(map(int, numbers)) >= version
@@ -74,10 +81,11 @@ class LeaderConsole:
     def check(self, server_id: int, server_uuid: str) -> LeaderFacts:
         """Refuse a leader whose changes cannot be captured exactly, with the SQL that mends it."""
         names = [name for name, _, _ in REQUIRED]
-        found = variables(
-            self._connection, *names, "server_id", "server_uuid", "version", "binlog_expire_logs_seconds",
-            "lower_case_table_names", "version_comment",
-        )  # fmt: skip
+        with self._asking():
+            found = variables(
+                self._connection, *names, "server_id", "server_uuid", "version", "binlog_expire_logs_seconds",
+                "lower_case_table_names", "version_comment",
+            )  # fmt: skip
         if "MariaDB" in found["version"] or int(found["version"].split(".")[0]) < 8:
             raise LeaderError(f"leader {self.leader} is {found['version']}; MySQL 8.0 or newer is needed")
         for name, wanted, remedy in REQUIRED:
