@@ -1,0 +1,1 @@
+"""The audit: proves that a follower equals its leader, or names every row that differs."""
