@@ -11,13 +11,17 @@ CdcError                     one sentence naming what, where and what to do
 │   ├── TopicLockedError     another producer writes to it
 │   ├── RecordTooLargeError  one event exceeds what the topic stores
 │   ├── OffsetGoneError      retention or re-creation removed records still needed
+│   ├── HistoryError         the topic cannot tell what happened between two positions
 │   └── TopicLinkError       the cluster is not reachable; trying again may help
 ├── EventError               a topic record is not an event
 ├── SequenceError            the topic repeats, reorders or lost an event
-└── FollowerError            the follower, its settings or a statement on it
-    ├── DivergedError        the follower's rows are not what the leader's were
-    ├── FollowerBusyError    a lock was not to be had; the transaction may be tried again
-    └── FollowerLinkError    the connection is down; trying again may help
+├── FollowerError            the follower, its settings or a statement on it
+│   ├── DivergedError        the follower's rows are not what the leader's were
+│   ├── FollowerBusyError    a lock was not to be had; the transaction may be tried again
+│   └── FollowerLinkError    the connection is down; trying again may help
+└── AuditError               the audit cannot go on
+    ├── ServerGoneError      a server does not answer
+    └── TableMovedError      a table is no longer what it was when the audit began
 """
 
 from __future__ import annotations
@@ -70,6 +74,10 @@ class OffsetGoneError(TopicError):
     pass
 
 
+class HistoryError(TopicError):
+    pass
+
+
 class TopicLinkError(TopicError):
     pass
 
@@ -95,6 +103,18 @@ class FollowerBusyError(FollowerError):
 
 
 class FollowerLinkError(FollowerError):
+    pass
+
+
+class AuditError(CdcError):
+    pass
+
+
+class ServerGoneError(AuditError):
+    pass
+
+
+class TableMovedError(AuditError):
     pass
 
 

@@ -16,7 +16,7 @@ class DatabaseFilter:
         self._include = None if filters.include_dbs is None else frozenset(filters.include_dbs)
         self._exclude = frozenset(filters.exclude_dbs or ()) | SYSTEM_DATABASES | {system_database}
 
-    def __contains__(self, database: str) -> bool:
+    def __contains__(self, database: object) -> bool:
         if database in self._exclude:
             return False
         return self._include is None or database in self._include

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import types
 import typing
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ import tomli
 from shared.errors import ProfileError
 
 T = TypeVar("T")
+
+#: two times of day
+WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,46 @@ class ConsumerProfile:
     topic: TopicSettings
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the audit writes what it found."""
+
+    #: a folder; each run makes a folder of its own in it
+    path: str = "~/mysql-cdc/reports"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the audit may ask of the two servers."""
+
+    #: connections that read rows at the same time
+    leader_connections: int = 8
+    follower_connections: int = 8
+    #: the audit pauses while the leader runs more threads than these
+    leader_threads: int = 40
+    #: the audit pauses while the follower is further behind; seconds
+    lag_seconds: float = 60.0
+    #: rows compared in a second, in all; without it as fast as the servers answer
+    rows_per_second: int | None = None
+    #: time of day in which rows are read, "22:00-06:00" in local time; without it always
+    window: str | None = None
+    #: seconds the follower may take to reach a position of the leader before its rows count as undecided
+    fence_seconds: float = 60.0
+    #: seconds one statement may take
+    statement_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ParityProfile:
+    leader: Leader
+    follower: Follower
+    filters: Filters
+    report: Report = Report()
+    limits: Limits = Limits()
+    #: where the events travel; without it a difference is only proven while the leader writes nothing
+    topic: TopicSettings | None = None
+
+
 def load_producer(path: str | Path) -> ProducerProfile:
     """Read a producer profile. Raises ProfileError."""
     return _load(path, ProducerProfile)
@@ -127,6 +171,11 @@ def load_producer(path: str | Path) -> ProducerProfile:
 def load_consumer(path: str | Path) -> ConsumerProfile:
     """Read a consumer profile. Raises ProfileError."""
     return _load(path, ConsumerProfile)
+
+
+def load_parity(path: str | Path) -> ParityProfile:
+    """Read the profile of an audit. Raises ProfileError."""
+    return _load(path, ParityProfile)
 
 
 def _load(path: str | Path, kind: type[T]) -> T:
@@ -184,27 +233,59 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
 
 def _check(profile: Any) -> None:
     """Rules that span keys, or that a type does not say."""
-    filters, topic, database = profile.filters, profile.topic, profile.database
+    filters = profile.filters
     if (filters.include_dbs is None) == (filters.exclude_dbs is None):
         raise ProfileError("[filters] needs exactly one of include_dbs and exclude_dbs")
     if filters.include_dbs == ():
         raise ProfileError("filters.include_dbs is empty: nothing would be replicated")
+    if isinstance(profile, ParityProfile):
+        _check_parity(profile)
+        return
+    _check_database("database", profile.database)
+    _check_topic(profile.topic)
+    if isinstance(profile, ProducerProfile):
+        _check_producer(profile)
+    else:
+        _check_follower("database", profile.database)
+
+
+def _check_database(name: str, database: Database) -> None:
+    """`name` is the profile's table, for messages."""
     if database.password is not None and database.password_env is not None:
-        raise ProfileError("database.password and database.password_env exclude each other")
+        raise ProfileError(f"{name}.password and {name}.password_env exclude each other")
     if not 0 < database.port < 65536:
-        raise ProfileError(f"database.port must be between 1 and 65535, not {database.port}")
+        raise ProfileError(f"{name}.port must be between 1 and 65535, not {database.port}")
     if database.tls is not None:
-        _check_tls(database.tls)
+        _check_tls(name, database.tls)
+
+
+def _check_follower(name: str, follower: Follower) -> None:
+    if not 1 <= follower.lock_wait_seconds <= 3600:
+        raise ProfileError(f"{name}.lock_wait_seconds must be 1 to 3600, not {follower.lock_wait_seconds}")
+
+
+def _check_topic(topic: TopicSettings) -> None:
     if topic.backend not in ("embedded", "fluvio"):
         raise ProfileError(f'topic.backend must be "embedded" or "fluvio", not {topic.backend!r}')
     if not topic.name or set(topic.name) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
         raise ProfileError(f"topic.name may hold lower-case letters, digits and '-', not {topic.name!r}")
     if topic.retention_days is not None and topic.retention_days <= 0:
         raise ProfileError(f"topic.retention_days must be positive, not {topic.retention_days}")
-    if isinstance(profile, ProducerProfile):
-        _check_producer(profile)
-    elif not 1 <= database.lock_wait_seconds <= 3600:
-        raise ProfileError(f"database.lock_wait_seconds must be 1 to 3600, not {database.lock_wait_seconds}")
+
+
+def _check_parity(profile: ParityProfile) -> None:
+    _check_database("leader", profile.leader)
+    _check_database("follower", profile.follower)
+    _check_follower("follower", profile.follower)
+    if profile.topic is not None:
+        _check_topic(profile.topic)
+    limits = profile.limits
+    for field in dataclasses.fields(limits):
+        value = getattr(limits, field.name)
+        if isinstance(value, (int, float)) and value <= 0:
+            raise ProfileError(f"limits.{field.name} must be positive, not {value}")
+    if limits.window is not None and not WINDOW.fullmatch(limits.window):
+        raise ProfileError(f'limits.window must look like "22:00-06:00", not {limits.window!r}')
 
 
 def _check_producer(profile: ProducerProfile) -> None:
@@ -219,15 +300,15 @@ def _check_producer(profile: ProducerProfile) -> None:
         raise ProfileError(f"database.heartbeat_seconds must be 0.1 to 3600, not {database.heartbeat_seconds}")
 
 
-def _check_tls(tls: Tls) -> None:
+def _check_tls(name: str, tls: Tls) -> None:
     modes = ("off", "required", "verify-ca", "verify-identity")
     if tls.mode not in modes:
-        raise ProfileError(f"database.tls.mode must be one of {', '.join(modes)}, not {tls.mode!r}")
+        raise ProfileError(f"{name}.tls.mode must be one of {', '.join(modes)}, not {tls.mode!r}")
     if tls.mode.startswith("verify") and tls.ca is None:
-        raise ProfileError(f'database.tls.mode = "{tls.mode}" needs database.tls.ca')
+        raise ProfileError(f'{name}.tls.mode = "{tls.mode}" needs {name}.tls.ca')
     if (tls.cert is None) != (tls.key is None):
-        raise ProfileError("database.tls.cert and database.tls.key go together")
-    for name in ("ca", "cert", "key"):
-        file = getattr(tls, name)
+        raise ProfileError(f"{name}.tls.cert and {name}.tls.key go together")
+    for part in ("ca", "cert", "key"):
+        file = getattr(tls, part)
         if file is not None and not Path(file).expanduser().is_file():
-            raise ProfileError(f"database.tls.{name} is not a file: {file}")
+            raise ProfileError(f"{name}.tls.{part} is not a file: {file}")

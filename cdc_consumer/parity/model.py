@@ -47,12 +47,14 @@ class Column:
     type: str
     #: DATA_TYPE, for example "int"
     data_type: str
-    #: CHARACTER_SET_NAME, None when it has none
+    #: character set of a text; where the sides have different ones "utf8mb4", which values are converted to; else None
     charset: str | None
     #: on either side
     nullable: bool
     #: STORED generated: compared, never written by a repair
     generated: bool
+    #: the sides define it differently, so values are brought to one form before they are compared
+    converted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

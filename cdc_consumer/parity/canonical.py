@@ -1,0 +1,145 @@
+"""Rows as text that is the same on both servers exactly when the rows are, and its SHA-256; MySQL computes both.
+
+    row_hash(shape)   SHA-256 of the canonical text of a row: every stored bit counts, collations and formats do not
+    digest(shape)     COUNT(*) and the XOR of the row hashes: of a set of distinct rows
+    multiset(shape)   COUNT(*) and sums of two halves of each hash: of rows that may repeat
+    literal(column)   an SQL literal of a value, see model.py
+
+XOR is sound because no two rows of a keyed table are alike; CRC32 would let equal edits of two rows cancel out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cdc_consumer.parity.model import Column, Shape
+from shared.mysql import quote_name
+
+#: the session every expression here needs, on both servers
+SESSION = (
+    "SET NAMES utf8mb4",
+    "SET SESSION time_zone = '+00:00', sql_mode = '', transaction_isolation = 'READ-COMMITTED'",
+)
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_FLOATS = frozenset({"float", "double"})
+_TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
+_NAMED = frozenset({"enum", "set"})
+_SPATIAL = frozenset(
+    {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection", "geometry"}
+)
+#: values so long that a row of them may not fit into one packet: their own hash stands for them
+_LONG = frozenset({"mediumtext", "longtext", "mediumblob", "longblob", "json"}) | _SPATIAL
+_EMPTY_MEMBER = re.compile(r"[(,]''[,)]")
+
+
+def row_text(shape: Shape, replaced: dict[str, str] | None = None) -> str:
+    """SQL of a row's canonical text, a binary string; `replaced` gives other SQL for the values of some columns.
+
+    Texts and binary values follow their length, so that ('a#', 'b') is not ('a', '#b'). CONCAT_WS leaves out NULLs: the
+    mask at the end tells which.
+    """
+    sources = {column.name: quote_name(column.name) for column in shape.columns} | (replaced or {})
+    parts = [part for column in shape.columns for part in _parts(column, sources[column.name])]
+    doubles = [f"IFNULL({sources[column.name]}, 0)" for column in shape.columns if column.data_type in _FLOATS]
+    # a POINT holds two DOUBLEs as they are, at a quarter of the price of their decimal digits
+    doubles += ["0"] * (len(doubles) % 2)
+    parts += [f"POINT({x}, {y})" for x, y in zip(doubles[::2], doubles[1::2], strict=True)]
+    nulls = [f"ISNULL({sources[column.name]})" for column in shape.columns if column.nullable]
+    if nulls:
+        parts.append(f"CONCAT({', '.join(nulls)})")
+    return f"CONCAT_WS('#', {', '.join(parts)})"
+
+
+def _parts(column: Column, source: str) -> list[str]:
+    kind = column.data_type
+    if kind in _FLOATS:
+        return []
+    if kind in _INTEGERS:
+        # a ZEROFILL column shows zeros
+        return [_integer(column, source) if column.converted or "zerofill" in column.type else source]
+    if kind == "bit":
+        return [f"CAST({source} AS UNSIGNED)"]
+    if kind in _TEMPORAL and column.converted and kind != "date":
+        return [f"CAST({source} AS {'TIME' if kind == 'time' else 'DATETIME'}(6))"]
+    if kind in ("decimal", "year") or kind in _TEMPORAL:
+        return [source]
+    if is_bit_mask(column):
+        return [f"{source} + 0"]
+    if kind in _NAMED:
+        # by name: the order of the members may differ; the error value 0 is not a member ''
+        return [f"LENGTH({source})", _bytes(column, source), f"{source} + 0 = 0"]
+    if kind == "json":
+        # the size tells numbers that look alike, such as the decimal 1.5 from the double 1.5
+        text = f"CAST({source} AS CHAR)"
+        return [f"LENGTH({text})", f"SHA2({text}, 256)", f"JSON_STORAGE_SIZE(JSON_ARRAY({source}))"]
+    data = _bytes(column, source)
+    if kind in _LONG:
+        return [f"LENGTH({source})", f"SHA2({data}, 256)"]
+    return [f"LENGTH({data})", data]
+
+
+def is_bit_mask(column: Column) -> bool:
+    """True for a SET with a member '', whose names do not tell all its values apart."""
+    return column.data_type == "set" and not column.converted and _EMPTY_MEMBER.search(column.type) is not None
+
+
+def _integer(column: Column, source: str) -> str:
+    return f"CAST({source} AS {'UNSIGNED' if 'unsigned' in column.type else 'SIGNED'})"
+
+
+def _bytes(column: Column, source: str) -> str:
+    if column.data_type == "vector":
+        return f"HEX({source})"  # CONCAT_WS does not take a VECTOR
+    if column.data_type in _SPATIAL or column.charset is None:
+        return source
+    text = f"CONVERT({source} USING utf8mb4)" if column.converted else source
+    return f"CAST({text} AS BINARY)"
+
+
+def row_hash(shape: Shape, replaced: dict[str, str] | None = None) -> str:
+    """SQL of a row's SHA-256, 64 lower-case hexadecimal digits; NULL when its text does not fit into one packet."""
+    return f"SHA2({row_text(shape, replaced)}, 256)"
+
+
+def digest(shape: Shape) -> str:
+    """SQL of the two columns that describe a set of distinct rows: their number, and 32 bytes."""
+    # a row without a hash makes the digests of the sides differ, so that it is looked at and named
+    return f"COUNT(*), BIT_XOR(IFNULL(UNHEX({row_hash(shape)}), LEFT(RANDOM_BYTES(32), 32)))"
+
+
+def multiset(shape: Shape) -> str:
+    """SQL of the three columns that describe rows of which some may be alike: their number, and two whole numbers."""
+    row = f"IFNULL({row_hash(shape)}, HEX(RANDOM_BYTES(32)))"
+    lanes = (f"SUM(CAST(CONV({half}({row}, 16), 16, 10) AS UNSIGNED))" for half in ("LEFT", "RIGHT"))
+    return f"COUNT(*), {', '.join(lanes)}"
+
+
+def literal(column: Column) -> str:
+    """SQL of a value's literal as ASCII text; never NULL."""
+    source = quote_name(column.name)
+    return f"IFNULL({_literal(column, source)}, 'NULL')"
+
+
+def _literal(column: Column, source: str) -> str:
+    kind = column.data_type
+    if kind in _INTEGERS:
+        return f"CAST({_integer(column, source)} AS CHAR)"
+    if kind == "bit" or is_bit_mask(column):
+        return f"CAST(CAST({source} AS UNSIGNED) AS CHAR)"
+    if kind in ("decimal", "year"):
+        return f"CAST({source} AS CHAR)"
+    if kind in _FLOATS:
+        # the text of a FLOAT has six digits only; 0.0 would be a DECIMAL, which has no negative zero
+        text = f"CAST({f'CAST({source} AS DOUBLE)' if kind == 'float' else source} AS CHAR)"
+        return f"IF({source} = 0, IF(LEFT({text}, 1) = '-', '-0e0', '0e0'), {text})"
+    if kind in _TEMPORAL:
+        return f"CONCAT('''', {_parts(column, source)[0]}, '''')"
+    if kind == "json":
+        return f"CONCAT('CAST(CONVERT(x''', LOWER(HEX(CAST({source} AS CHAR))), ''' USING utf8mb4) AS JSON)')"
+    digits = f"LOWER(HEX({f'CONVERT({source} USING utf8mb4)' if column.converted and column.charset else source}))"
+    prefix = "x''" if column.charset is None else f"_{column.charset} x''"
+    text = f"CONCAT('{prefix}', {digits}, '''')"
+    if kind in _NAMED:
+        return f"IF({source} + 0 = 0 AND {source} = '', '0', {text})" if kind == "enum" else text
+    return text

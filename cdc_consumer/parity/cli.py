@@ -1,0 +1,112 @@
+"""The command cdc-parity, which is also what spark-submit runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from cdc_consumer.parity.audit import Audit
+from cdc_consumer.parity.options import Options
+from cdc_consumer.parity.report.closing import closing
+from shared.errors import CdcError, ProfileError, causes
+from shared.profile import load_parity
+from shared.program import StopRequest
+
+NAME = "cdc-parity"
+#: exit status of an audit that could not run, and of one that was stopped and can be resumed
+CANNOT_RUN = 4
+INTERRUPTED = 130
+
+DESCRIPTION = """Prove that a follower MySQL equals its leader while both are live, or name every row that differs, with
+the evidence, the part of the replication that failed, and the SQL that repairs it. Reads only: no lock, no write on
+either server, unless --repair asks for it."""
+
+EPILOG = """A profile:
+
+  [leader]
+  host = "127.0.0.1"
+  port = 3080
+  user = "fluvio"
+  password_env = "CDC_LEADER_PASSWORD"
+  [follower]
+  host = "127.0.0.1"
+  port = 3090
+  user = "fluvio"
+  password_env = "CDC_FOLLOWER_PASSWORD"
+  [filters]
+  include_dbs = ["flvDb"]         # or exclude_dbs, as in the other profiles
+  [topic]                         # tells which rows were written when, while the leader is busy
+  name = "rust-mysql-cdc"
+  path = "~/mysql-cdc/topics"
+  [report]
+  path = "~/mysql-cdc/reports"    # each run makes a folder of its own in it
+  [limits]                        # profiles/parity_profile.toml has them all
+  leader_threads = 40             # pauses while the leader runs more threads
+  window = "22:00-06:00"
+
+The user of the leader needs: GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON flvDb.* and GRANT REPLICATION CLIENT ON *.*;
+the one of the follower the same, and SELECT on fluvio_cdc.*.
+
+The consumer should be running: rows that differ are judged when it has caught up with what the leader showed.
+On a cluster: spark-submit --master spark://host:7077 cdc_consumer/parity/job.py PROFILE
+
+exit status: 0 every selected table is proven equal, 1 differences are proven, 2 usage or a bad profile,
+3 nothing is proven different but something is undecided or skipped, 4 the audit could not run, 130 interrupted:
+go on with --resume RUN"""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        NAME, description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    result.add_argument("profile", metavar="PROFILE", help="the TOML file that says where everything is")
+    result.add_argument(
+        "--tables", action="append", default=[], metavar="DB.TABLE", help="only these; * and ? match; may be repeated"
+    )
+    result.add_argument("--where", default="", metavar="SQL", help="only rows of the tables for which this is true")
+    result.add_argument(
+        "--since", type=int, metavar="SEQUENCE", help="only rows that events from this sequence on have written"
+    )
+    result.add_argument("--resume", metavar="RUN", help="go on with a run that was interrupted: its name or folder")
+    result.add_argument(
+        "--repair", action="store_true", help="make the follower equal, each change rehearsed first, and look again"
+    )
+    result.add_argument("--no-values", action="store_true", help="write hashes instead of values into the report")
+    result.add_argument("--parquet", action="store_true", help="also write the differences as Parquet")
+    result.add_argument("--cores", type=int, metavar="N", help="cores of this machine to use; all when absent")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    command = parser()
+    given = command.parse_args(arguments)
+    if given.repair and given.no_values:
+        command.error("--repair needs the values that --no-values leaves out")
+    if given.since is not None and given.since < 0:
+        command.error("--since takes a sequence, 0 or more")
+    options = Options(
+        tuple(given.tables), given.where, given.since, given.resume, given.repair, not given.no_values,
+        given.parquet, given.cores,
+    )  # fmt: skip
+    stop = StopRequest()
+    try:
+        profile = load_parity(given.profile)
+        audit = Audit(profile, options, Path(given.profile).name, stop)
+        run, folder = audit.run()
+    except ProfileError as error:
+        print(f"{NAME}: {causes(error)}", file=sys.stderr)
+        return error.exit_status
+    except CdcError as error:
+        print(f"{NAME}: {causes(error)}", file=sys.stderr)
+        return CANNOT_RUN
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        return CANNOT_RUN
+    print("\n".join(closing(run, folder)))
+    return run.exit_status

@@ -1,0 +1,63 @@
+"""Proven differences with what the topic tells of them: which stage failed, and what kind of damage it looks like."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from cdc_consumer.parity.causes import cause_of
+from cdc_consumer.parity.history import History, Traces
+from cdc_consumer.parity.model import Difference, Shape, TableName
+from cdc_consumer.parity.stages import stage_of
+from shared.errors import TopicError
+from shared.events import Position
+
+#: rows whose events are looked for at the same time
+BATCH = 20_000
+#: batches for which the topic is asked at all: each reads it from its end
+BATCHES = 10
+#: newest records of the topic that are looked at
+RECORDS = 500_000
+
+
+def explained(
+    differences: Iterable[Difference], shapes: Mapping[TableName, Shape], history: History | None, applied: Position
+) -> Iterator[Difference]:
+    """The same differences with their stage, cause and last events; `applied` is how far the follower is."""
+    rest = iter(differences)
+    number = 0
+    while batch := list(islice(rest, BATCH)):
+        traces = _traces(batch, shapes, history, applied) if history is not None and number < BATCHES else None
+        number += 1
+        for difference in batch:
+            yield _explained(difference, shapes[difference.table], traces, applied)
+
+
+def key_of(difference: Difference, shape: Shape) -> tuple[str, ...]:
+    """What the topic's history knows the row by."""
+    row = difference.leader or difference.follower or {}
+    return tuple(difference.key.values()) if shape.key else tuple(row[column.name] for column in shape.columns)
+
+
+def _traces(
+    batch: Sequence[Difference], shapes: Mapping[TableName, Shape], history: History, applied: Position
+) -> Traces | None:
+    wanted: dict[TableName, set[tuple[str, ...]]] = defaultdict(set)
+    for difference in batch:
+        wanted[difference.table].add(key_of(difference, shapes[difference.table]))
+    try:
+        return history.last_events(wanted, applied, RECORDS)
+    except TopicError:
+        return None  # the rows differ all the same
+
+
+def _explained(difference: Difference, shape: Shape, traces: Traces | None, applied: Position) -> Difference:
+    cause = cause_of(difference.leader, difference.follower, shape)
+    if traces is None:
+        return replace(difference, cause=cause)
+    events = traces.of(shape.name, key_of(difference, shape))
+    evidence = replace(difference.evidence, events=tuple(trace.event for trace in events))
+    stage = stage_of(difference, shape, traces, applied, cause)
+    return replace(difference, cause=cause, evidence=evidence, stage=stage)

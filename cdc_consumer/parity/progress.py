@@ -1,0 +1,92 @@
+"""What the terminal shows while the audit runs, and the samples its report draws."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from cdc_consumer.parity import fence
+from cdc_consumer.parity.model import Round, Sample
+from cdc_consumer.parity.servers import Reader
+from cdc_consumer.parity.throttle import threads_running
+from shared.errors import CdcError
+
+#: seconds between two lines where nobody watches, and between two samples
+LINE_SECONDS = 10.0
+SAMPLE_SECONDS = 1.0
+#: samples kept; beyond it every second one is dropped and the pace halved
+MOST_SAMPLES = 2000
+BAR = 20
+
+
+class Progress:
+    """One line that is written anew on a terminal, a line every ten seconds elsewhere; both on standard error."""
+
+    def __init__(self, leader: Reader, follower: Reader, position_sql: str, out: TextIO | None = None) -> None:
+        self._leader = leader
+        self._follower = follower
+        self._position_sql = position_sql
+        self._out = out or sys.stderr
+        self._live = self._out.isatty()
+        self.began = time.monotonic()
+        self.expected_rows = 0
+        self._rows = 0
+        self.samples: list[Sample] = []
+        self._pace = SAMPLE_SECONDS
+        self._next_sample = 0.0
+        self._next_line = LINE_SECONDS
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._out.write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
+        self._out.flush()
+
+    def tick(self, rows: int, suspects: int) -> None:
+        """Rows compared and suspects found so far."""
+        self._rows = rows
+        now = self.seconds
+        if now >= self._next_sample:
+            self._next_sample = now + self._pace
+            self._sample(now, rows, suspects)
+        if self._live:
+            self._out.write(f"\r\x1b[K{self._line(now, rows, suspects)}")
+            self._out.flush()
+        elif now >= self._next_line:
+            self._next_line = now + LINE_SECONDS
+            self.say(self._line(now, rows, suspects))
+
+    def round(self, found: Round) -> None:
+        self.tick(self._rows, found.open)
+        self.say(
+            f"round {found.number}: of {found.suspects:,} suspects {found.equal:,} equal, {found.proven:,} proven"
+            f" different, {found.open:,} open; waited {found.waited:.1f} s for the follower"
+        )
+
+    def _sample(self, now: float, rows: int, suspects: int) -> None:
+        lag: float | None = None
+        threads: int | None = None
+        try:
+            lag = fence.lag_seconds(self._leader, self._follower, self._position_sql)
+            threads = threads_running(self._leader)
+        except CdcError:
+            pass  # a server is away; what needs it will say so
+        self.samples.append(Sample(round(now, 2), rows, suspects, lag, threads))
+        if len(self.samples) > MOST_SAMPLES:
+            self.samples = self.samples[::2]
+            self._pace *= 2
+
+    def _line(self, now: float, rows: int, suspects: int) -> str:
+        done = min(rows / self.expected_rows, 1.0) if self.expected_rows else 0.0
+        bar = ("#" * int(done * BAR)).ljust(BAR, ".")
+        left = f"{now / done - now:.0f} s left" if done > 0.02 else "estimating"
+        lag = self.samples[-1].lag if self.samples else None
+        behind = "unknown" if lag is None else f"{lag:.1f} s"
+        return (
+            f"[{bar}] {rows:,} of about {self.expected_rows:,} rows, {rows / max(now, 0.1):,.0f} rows/s, {left};"
+            f" {suspects:,} suspects; follower behind {behind}"
+        )
