@@ -1,0 +1,102 @@
+"""A plan as two SQL files for the mysql client: repair.sql, and undo.sql that takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from cdc_consumer.literals import encode
+from cdc_consumer.parity.repair.plan import Chunk, Plan
+from cdc_consumer.parity.repair.statements import RELAXED, STRICT, session, statements
+
+REPAIR = "repair.sql"
+UNDO = "undo.sql"
+#: seconds a statement waits for a lock before the client stops with an error
+LOCK_SECONDS = 5
+
+_HOW = """\
+Apply it with the mysql client, which must not alter a byte, and stop at the first error:
+
+    mysql --binary-mode --default-character-set=utf8mb4 --max-allowed-packet=1G -h HOST -P PORT -u USER -p < {file}
+
+Each statement names the hash of the row it expects: a row that has moved since the audit is left alone. The last line
+of the output tells how many rows were changed and how many were left alone. A file that stopped can be applied again:
+what is done is left alone. Never use --force: after an error the rest of a transaction must not be committed.
+"""
+_HIDDEN = """\
+The follower has GTIDs and a binlog. sql_log_bin = 0 keeps the changes out of that binlog, where they would be
+transactions that the leader does not know. Replicas of the follower do not get them: apply the file to each.
+Needs the privilege SESSION_VARIABLES_ADMIN.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the files say of themselves."""
+
+    #: id of the run that found the differences
+    run: str
+    #: the follower's address
+    follower: str
+    #: as in preflight.Facts
+    hides_own_writes: bool
+
+
+def write_files(plan: Plan, folder: Path, header: Header) -> tuple[Path, Path]:
+    """Write both files into the folder. Raises OSError."""
+    repair, undo = folder / REPAIR, folder / UNDO
+    what = f"Makes the follower {header.follower} equal to its leader where the audit {header.run} proved it different."
+    back = f"Takes back what {REPAIR} of the audit {header.run} changed on the follower {header.follower}."
+    _write(repair, _head(repair, what, header, list(_remarks(plan))), plan.chunks())
+    _write(undo, _head(undo, back, header, list(_undo_remarks(plan))), plan.undo_chunks())
+    return repair, undo
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    for (table, reason), number in sorted(plan.refused.items()):
+        yield f"{number} rows of {table} are not repaired: {reason}"
+
+
+def _undo_remarks(plan: Plan) -> Iterator[str]:
+    for target in plan.targets:
+        if target.outside:
+            yield f"rows deleted from {target.shape.name} come back with the defaults of: {', '.join(target.outside)}"
+
+
+def _head(path: Path, what: str, header: Header, remarks: list[str]) -> str:
+    parts = [what, "", *_HOW.format(file=path.name).splitlines()]
+    parts += ["", *_HIDDEN.splitlines()] if header.hides_own_writes else []
+    parts += ["", *remarks] if remarks else []
+    settings = [f"{sql};" for sql in session(header.hides_own_writes, LOCK_SECONDS)]
+    return "\n".join([*(f"-- {_line(part)}".rstrip() for part in parts), "", *settings, "SET @done = 0;", ""])
+
+
+def _line(text: str) -> str:
+    """Text that cannot leave the comment it stands in."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def _write(path: Path, head: str, chunks: Iterable[Chunk]) -> None:
+    """A file that is there is whole."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        file.write(encode(head))
+        expected = sum(_write_chunk(file, chunk) for chunk in chunks)
+        file.write(encode(f"\nSELECT @done AS rows_changed, {expected} - @done AS rows_left_alone;\n"))
+    partial.replace(path)
+
+
+def _write_chunk(file: IO[bytes], chunk: Chunk) -> int:
+    """Returns the number of rows it changes when none has moved."""
+    file.write(b"\nSTART TRANSACTION;\n")
+    expected = 0
+    for statement in (statement for unit in chunk.units for statement in statements(chunk.target, unit)):
+        sql = f"{statement.sql};\n"
+        if statement.rows is not None:
+            expected += statement.rows
+            sql += "SET @done = @done + ROW_COUNT();\n"
+        file.write(encode(f"{RELAXED};\n{sql}{STRICT};\n" if statement.relaxed else sql))
+    file.write(b"COMMIT;\n")
+    return expected
