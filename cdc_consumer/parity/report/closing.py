@@ -1,0 +1,70 @@
+"""The last lines on the terminal: the verdict, why, where to read more, and what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cdc_consumer.parity.model import Run, TableResult
+from cdc_consumer.parity.report import words
+from cdc_consumer.parity.report.differences import FILE
+from cdc_consumer.parity.report.tally import Tally, tally_of
+from cdc_consumer.parity.report.values import visible
+
+#: most lines it ever takes
+LINES = 15
+#: of them for reasons and for tables
+_REASONS = 3
+_TABLES = 5
+#: a longer line is cut: what it says is in the report
+_WIDTH = 160
+
+
+def closing(run: Run, folder: Path, tally: Tally | None = None) -> list[str]:
+    """At most `LINES` lines without control characters, whatever names hold.
+
+    `tally` is what `write_report` returned; without it the differences are counted again.
+    """
+    lines = [words.headline(run)]
+    lines += _first(words.reasons(run, tally or tally_of(run, folder)), _REASONS, "more in the report")
+    unequal = sorted(
+        (table for table in run.tables if table.verdict != "equal"),
+        key=lambda table: (-table.proven, table.verdict, table.table),
+    )
+    lines += _first([_table(table) for table in unequal], _TABLES, "more tables in the report")
+    lines += [f"  {what:<12}{folder / name}" for what, name in _files(run, folder)]
+    lines += _next(run, folder)
+    return [visible(line) for line in lines]
+
+
+def _first(texts: list[str], most: int, more: str) -> list[str]:
+    shown = texts if len(texts) <= most else texts[: most - 1]
+    left = len(texts) - len(shown)
+    if left:
+        shown = [*shown, f"and {left:,} {more}"]
+    return [f"  {text[:_WIDTH]}{'…' if len(text) > _WIDTH else ''}" for text in shown]
+
+
+def _table(table: TableResult) -> str:
+    said = words.kinds(words.proven(table)) or table.reason
+    if not said and table.undecided:
+        said = words.count(table.undecided, "row") + " undecided"
+    return f"{words.SIGNS[table.verdict]} {table.table}  {table.verdict}{': ' if said else ''}{said}"
+
+
+def _files(run: Run, folder: Path) -> list[tuple[str, str]]:
+    files = [("report", "report.html")]
+    if run.total_differences:
+        files += [("rows", FILE), ("repair", "repair.sql")]
+    return [(what, name) for what, name in files if name == "report.html" or (folder / name).exists()]
+
+
+def _next(run: Run, folder: Path) -> list[str]:
+    if run.interrupted:
+        return [f"Next: the same command with --resume {run.id} continues where this run stopped."]
+    if run.verdict == "different" and (folder / "repair.sql").exists():
+        return ["Next: find what failed, read repair.sql, then run it on the follower or the audit with --repair."]
+    if run.verdict == "different":
+        return ["Next: open the report; its schema part has the SQL that makes the follower like the leader."]
+    if run.verdict == "undecided":
+        return ["Next: the report gives each reason; run the audit again when it is gone, --tables narrows it."]
+    return []
