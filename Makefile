@@ -25,7 +25,7 @@ type: $(READY)  ## check types
 	$(BIN)/mypy
 
 bench: $(READY)  ## measure, one benchmark after the other
-	for file in capture replay end_to_end; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
+	for file in capture replay end_to_end parity; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
 
 clean:  ## remove .venv, the private MySQL and what the tools left
 	rm -rf .venv .mysql .pytest_cache .hypothesis .mypy_cache .ruff_cache build *.egg-info
@@ -33,5 +33,5 @@ clean:  ## remove .venv, the private MySQL and what the tools left
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable . --group dev
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable ".[parity]" --group dev
 	@touch $@

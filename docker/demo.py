@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import signal
 import statistics
 import sys
@@ -31,6 +32,8 @@ from shared.topic import TopicReader, open_reader
 T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
+#: where the audit's report stays after the demo
+REPORTS = ROOT / ".demo"
 DATABASE = "flvDb"
 TUTORIAL = (
     "CREATE DATABASE flvDb",
@@ -47,6 +50,10 @@ TUTORIAL = (
 PATIENCE = 30.0
 
 
+#: the programs are run from this working copy, installed or not
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+
+
 class DemoError(Exception):
     """The demo cannot go on; the text is for people."""
 
@@ -54,8 +61,10 @@ class DemoError(Exception):
 class Demo:
     """Two servers, two programs and a topic, all in one temporary folder."""
 
-    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
+    def __init__(self, folder: Path, stack: contextlib.ExitStack, reports: Path = REPORTS) -> None:
+        """`reports` is where the audit's report stays after the demo."""
         self.folder = folder
+        self.reports = reports
         self.stack = stack
         self.began = time.monotonic()
         self.spent: list[tuple[str, float]] = []
@@ -96,12 +105,13 @@ class Demo:
             own = load_consumer(profile).database.system_database
             self.until(lambda: self.follower.execute(f"SHOW DATABASES LIKE '{own}'"), "cdc-consumer did not begin")
 
-    def _profile(self, role: str, port: int, server: MySQLServer) -> Path:
+    def _profile(self, role: str, port: int, server: MySQLServer, *changes: tuple[str, str]) -> Path:
         """The profile this project ships, with this server's port and a topic in this folder."""
         text = (ROOT / "profiles" / f"{role}_profile.toml").read_text()
         for old, new in (
             (f"port = {port} ", f"port = {server.port} "),
             ('"~/mysql-cdc/topics"', json.dumps(str(self.folder / "topics"))),
+            *changes,
         ):
             if text.count(old) != 1:
                 raise DemoError(f"profiles/{role}_profile.toml should hold {old!r} once")
@@ -112,8 +122,7 @@ class Demo:
 
     def _program(self, name: str, profile: Path) -> None:
         command = [sys.executable, "-m", name.replace("-", "_"), str(profile)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        self.programs[name] = Child(command, self.folder / f"{name}.log", env=environment)
+        self.programs[name] = Child(command, self.folder / f"{name}.log", env=ENVIRONMENT)
         self.stack.callback(self.programs[name].kill)
         print(f"  {name} {profile.name}")
 
@@ -189,6 +198,23 @@ class Demo:
         ((_, checksum),) = answers[0]
         print(f"Equal: every row and column, SHOW CREATE TABLE, CHECKSUM TABLE ({checksum})")
 
+    def audit(self) -> None:
+        """Prove by the audit what `verify` has seen. Raises DemoError when it does not say equal."""
+        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+            print("\nThe audit is left out: it runs on Spark, which needs Java 17 or later.")
+            return
+        with self.step("audit"):
+            follower = ("port = 3090 ", f"port = {self.follower.port} ")
+            reports = ('"~/mysql-cdc/reports"', json.dumps(str(self.reports)))
+            profile = self._profile("parity", 3080, self.leader, follower, reports)
+            print(f"\n{bold('cdc-parity')} {profile.name} audits both, on Spark ...")
+            log = self.folder / "cdc-parity.log"
+            child = Child([sys.executable, "-m", "cdc_consumer.parity", str(profile)], log, env=ENVIRONMENT)
+            self.stack.callback(child.stop)
+            if child.wait(PATIENCE * 4) != 0:
+                raise DemoError(f"the audit ended with status {child.status}:\n{child.tail()}")
+            print(log.read_text().rstrip())
+
     def keep(self) -> None:
         """Leave everything running and show what passes until Ctrl-C."""
         print("\nEverything stays up until Ctrl-C. In other terminals:")
@@ -233,6 +259,7 @@ def run(demo: Demo, keep: bool) -> None:
     demo.start_programs()
     demo.play()
     demo.verify()
+    demo.audit()
     if keep:
         demo.keep()
     demo.stop()
@@ -241,6 +268,9 @@ def run(demo: Demo, keep: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the servers and programs up until Ctrl-C")
+    parser.add_argument(
+        "--reports", type=Path, default=REPORTS, metavar="FOLDER", help="where the audit's report stays (%(default)s)"
+    )
     options = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
@@ -252,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             with uninterrupted():
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mysql-cdc-demo-"))
             try:
-                run(Demo(Path(folder), stack), options.keep)
+                run(Demo(Path(folder), stack, options.reports.resolve()), options.keep)
             finally:
                 # a second Ctrl-C must not leave half of it behind
                 signal.signal(signal.SIGINT, signal.SIG_IGN)

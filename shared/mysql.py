@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import pymysql
 from pymysql.charset import charset_by_id
 from pymysql.constants import CLIENT, COMMAND
+from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
 
 from shared.profile import Database, Tls
@@ -151,6 +153,13 @@ def variables(connection: Connection, *names: str) -> dict[str, Any]:
         marks = ", ".join(["%s"] * len(names))
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", names)
         return dict(cursor.fetchall())
+
+
+def stream(connection: Connection, sql: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of one query, one by one, without holding them all; the connection serves nothing else meanwhile."""
+    with connection.cursor(SSCursor) as cursor:
+        cursor.execute(sql)
+        yield from cursor.fetchall_unbuffered()
 
 
 def rows(connection: Connection, sql: str | bytes, parameters: Any = None) -> list[tuple[Any, ...]]:

@@ -18,10 +18,12 @@ from cdc_consumer.parity.history import History
 from cdc_consumer.parity.images import Images
 from cdc_consumer.parity.model import Round, Run, SchemaDifference, ServerFacts, TableName
 from cdc_consumer.parity.options import Options
+from cdc_consumer.parity.plan import SIZES, Sizes
 from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.ranges import Reading
 from cdc_consumer.parity.repairing import repair_follower, write_repair
-from cdc_consumer.parity.scan import Scan, Stopped
+from cdc_consumer.parity.report.differences import FILE
+from cdc_consumer.parity.scan import Cluster, Scan, Stopped
 from cdc_consumer.parity.schema.compare import compare_schemas
 from cdc_consumer.parity.schema.read import TableRecord, read_schema, read_tables
 from cdc_consumer.parity.servers import Reader, position_query
@@ -38,8 +40,13 @@ T = TypeVar("T")
 class Audit:
     """One run; its folder holds all it has found."""
 
-    def __init__(self, profile: ParityProfile, options: Options, name: str, stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self, profile: ParityProfile, options: Options, name: str, stopped: Callable[[], bool],
+        start_spark: Callable[[int, Path], Cluster] = Spark, sizes: Sizes = SIZES,
+    ) -> None:  # fmt: skip
         """`name` is the profile's file, for the report. Raises CdcErrors when it cannot begin."""
+        self._start_spark = start_spark
+        self._sizes = sizes
         self._profile = profile
         self._options = options
         self._name = name
@@ -54,22 +61,21 @@ class Audit:
         self._progress = Progress(self._leader, self._follower, self._position_sql)
         self._rounds: list[Round] = []
 
-    def run(self) -> tuple[Run, Path]:
-        """Everything; returns what was found and the folder it was written to."""
+    def run(self, stack: ExitStack) -> tuple[Run, Path]:
+        """Everything; returns what was found and the folder it was written to. `stack` ends what was begun for it."""
         self._started = datetime.now(timezone.utc)
-        with ExitStack() as stack:
-            beside = stack.enter_context(ThreadPoolExecutor(1))
-            # Java takes seconds to start; the plan is made meanwhile
-            self._folder, self._resumed = self._choose_folder()
-            spark = beside.submit(Spark, self._cores, self._folder / "spark.log")
-            stack.callback(_stop, spark)
-            self._plan()
-            stack.callback(self._state.close)
-            history = self._open_history(stack)
-            self._find(spark, history)
-            return self._conclude(spark.result(), history), self._folder
+        beside = stack.enter_context(ThreadPoolExecutor(1))
+        self._folder, self._resumed = self._choose_folder()
+        # Java takes seconds to start; the plan is made meanwhile
+        spark = beside.submit(self._start_spark, self._cores, self._folder / "spark.log")
+        stack.callback(_stop, spark)
+        self._plan()
+        stack.callback(self._state.close)
+        history = self._open_history(stack)
+        self._find(spark, history)
+        return self._conclude(spark.result(), history), self._folder
 
-    def _conclude(self, spark: Spark, history: History | None) -> Run:
+    def _conclude(self, spark: Cluster, history: History | None) -> Run:
         """Write what was found, and repair when that was asked for."""
         conclusion = Conclusion(self._folder, self._name, self._options, self._state, self._shapes)
         conclusion.write_differences(history, self._follower, self._position_sql)
@@ -92,6 +98,8 @@ class Audit:
             rounds=self._rounds, progress=self._progress, interrupted=self._stopped(),
         )  # fmt: skip
         conclusion.write(run)
+        if self._options.parquet:
+            spark.parquet(self._folder.resolve() / FILE, self._folder.resolve() / "differences.parquet")
         return run
 
     # the plan
@@ -119,7 +127,7 @@ class Audit:
         self._progress.expected_rows += record.rows
         if self._state.planned(number):
             return
-        tasks, method = plan.tasks(shape, record, self._follower, self._cores, plan.LEAF_ROWS, self._options.where)
+        tasks, method = plan.tasks(shape, record, self._follower, self._cores, self._sizes, self._options.where)
         self._splits[number] = method
         self._state.plan(number, tasks)
 
@@ -145,7 +153,7 @@ class Audit:
             self._shapes,
             self._options.where,
             self._options.since,
-            plan.LEAF_ROWS,
+            self._sizes,
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -174,13 +182,13 @@ class Audit:
             return None
         return stack.enter_context(History(self._profile.topic, {shape.name: shape for shape in self._shapes}))
 
-    def _find(self, spark: Future[Spark], history: History | None) -> None:
+    def _find(self, spark: Future[Cluster], history: History | None) -> None:
         """Compare all rows and settle the suspects; once more the tables whose definition changed meanwhile."""
         if self._options.since is not None:
             self._only_since(history, self._options.since)
         for last in (False, True):
             scan = Scan(
-                self._profile, self._state, self._shapes, self._options.where, plan.LEAF_ROWS, self._position_sql
+                self._profile, self._state, self._shapes, self._options.where, self._sizes.leaf_rows, self._position_sql
             )
             settlement = self._settlement(history)
             try:
@@ -241,7 +249,7 @@ class Audit:
         return changed
 
 
-def _stop(spark: Future[Spark]) -> None:
+def _stop(spark: Future[Cluster]) -> None:
     """End the session, also one that is still starting; that it could not start was said already."""
     if spark.exception() is None:
         spark.result().stop()

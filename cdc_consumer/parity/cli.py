@@ -6,14 +6,18 @@ import argparse
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cdc_consumer.parity.audit import Audit
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.report.closing import closing
-from shared.errors import CdcError, ProfileError, causes
+from shared.errors import AuditError, CdcError, ProfileError, causes
 from shared.profile import load_parity
 from shared.program import StopRequest
+
+if TYPE_CHECKING:
+    from cdc_consumer.parity.audit import Audit
 
 NAME = "cdc-parity"
 #: exit status of an audit that could not run, and of one that was stopped and can be resumed
@@ -80,6 +84,17 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
+def _audit() -> type[Audit]:
+    """Imported only now: --help and a bad profile need no Spark."""
+    try:
+        from cdc_consumer.parity.audit import Audit
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        raise AuditError("the audit runs on Spark; install it with: pip install 'mysql-cdc[parity]'") from None
+    return Audit
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     command = parser()
@@ -95,8 +110,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stop = StopRequest()
     try:
         profile = load_parity(given.profile)
-        audit = Audit(profile, options, Path(given.profile).name, stop)
-        run, folder = audit.run()
+        with ExitStack() as stack:
+            run, folder = _audit()(profile, options, Path(given.profile).name, stop).run(stack)
+            print("\n".join(closing(run, folder)), flush=True)
+            return run.exit_status
     except ProfileError as error:
         print(f"{NAME}: {causes(error)}", file=sys.stderr)
         return error.exit_status
@@ -108,5 +125,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         return CANNOT_RUN
-    print("\n".join(closing(run, folder)))
-    return run.exit_status

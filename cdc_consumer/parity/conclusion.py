@@ -28,8 +28,8 @@ from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.repair.apply import RepairResult
 from cdc_consumer.parity.report.differences import FILE, without_values, write_difference
 from cdc_consumer.parity.report.write import write_report
+from cdc_consumer.parity.scan import Cluster
 from cdc_consumer.parity.servers import Reader
-from cdc_consumer.parity.spark import Spark
 from cdc_consumer.parity.state import State
 from shared.errors import AuditError
 from shared.events import Position
@@ -48,7 +48,7 @@ class Conclusion:
         self._folder = folder
         self._profile = profile
         self._options = options
-        self._told = options.shown()
+        self._repair = ""
         self._state = state
         self._shapes = {shape.name: shape for shape in shapes}
         #: number of proven differences
@@ -76,7 +76,7 @@ class Conclusion:
         told = f"{result.repaired} rows repaired"
         for number, what in ((result.moved, "moved meanwhile"), (result.failed, "could not be repaired")):
             told += f", {number} {what}" if number else ""
-        self._told["repair"] = told
+        self._repair = told
 
     def results(self, splits: Mapping[int, str], skipped: Sequence[Skipped]) -> list[TableResult]:
         found = [
@@ -90,7 +90,7 @@ class Conclusion:
 
     def run(
         self, *, plan: str, started: datetime, leader: ServerFacts, follower: ServerFacts, ended: tuple[str, str],
-        spark: Spark, tables: list[TableResult], schema: list[SchemaDifference], rounds: list[Round],
+        spark: Cluster, tables: list[TableResult], schema: list[SchemaDifference], rounds: list[Round],
         progress: Progress, interrupted: bool,
     ) -> Run:  # fmt: skip
         """The whole run; see Run."""
@@ -105,7 +105,7 @@ class Conclusion:
             leader=replace(leader, ended=ended[0]), follower=replace(follower, ended=ended[1]), master=spark.master,
             spark=spark.version, java=spark.java, seconds=progress.seconds, tables=tables, differences=self._shown,
             total_differences=self.total, undecided=undecided, schema=schema, rounds=rounds,
-            samples=progress.samples, leaf_milliseconds=self._state.milliseconds(), options=self._told,
+            samples=progress.samples, leaf_milliseconds=self._state.milliseconds(), options=self._options.shown(), repair=self._repair,
             interrupted=interrupted,
         )  # fmt: skip
 

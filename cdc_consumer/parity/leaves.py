@@ -10,6 +10,7 @@ from typing import Any
 
 from cdc_consumer.parity.ranges import Key, Range, Reading
 from cdc_consumer.parity.servers import Reader
+from cdc_consumer.parity.steps import Steps, steps
 
 #: a leaf whose sides hold more times the wanted rows is cut again before its hashes are fetched
 OVERSIZED = 4
@@ -59,14 +60,15 @@ class Leaves:
         The follower finds the leaves' bounds. A range without any row of its own is one leaf.
         """
         low, done = part.low, 0
-        high = self._bound(self._follower, part)
+        ends = steps(self._reading, self._follower, part, self._leaf_rows, expected_rows)
+        high = ends.after(low, 0)
         while True:
             began = time.monotonic()
             leaf = Range(low, high or part.high)
             theirs = self._beside.submit(self._digest, self._leader, leaf)
             ours = self._digest(self._follower, leaf)
             # found while the leader may still be reading
-            after = None if high is None else self._bound(self._follower, Range(high, part.high))
+            after = None if high is None else ends.after(high, ours[0])
             self._judge(leaf, theirs.result(), ours, min(done / max(expected_rows, 1), 1.0), found)
             found.time(time.monotonic() - began)
             done += ours[0]
@@ -96,9 +98,10 @@ class Leaves:
         if count <= OVERSIZED * self._leaf_rows:
             yield leaf
             return
+        ends = Steps(self._reading, larger, leaf, self._leaf_rows)
         low = leaf.low
         while True:
-            high = self._bound(larger, Range(low, leaf.high))
+            high = ends.after(low, 0)
             yield Range(low, high or leaf.high)
             if high is None:
                 return
@@ -112,10 +115,6 @@ class Leaves:
             # a row too long for a hash has None
             if leader.get(key) is None or leader.get(key) != ours.get(key):
                 yield key
-
-    def _bound(self, reader: Reader, part: Range) -> Key | None:
-        rows = reader.rows(self._reading.step(part, self._leaf_rows))
-        return tuple(rows[0]) if rows else None
 
     def _digest(self, reader: Reader, part: Range) -> tuple[int, bytes]:
         ((count, xor),) = reader.rows(self._reading.digest(part))

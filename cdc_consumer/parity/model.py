@@ -284,6 +284,8 @@ class Run:
     #: options that narrowed the run: {"tables": ..., "where": ..., "since": ...}
     options: dict[str, str]
     interrupted: bool = False
+    #: what --repair did, "" without it
+    repair: str = ""
 
     @property
     def verdict(self) -> Verdict:

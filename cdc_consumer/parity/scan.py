@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
+from typing import Protocol
 
 from cdc_consumer.parity.model import Shape
-from cdc_consumer.parity.spark import Spark
 from cdc_consumer.parity.state import State
-from cdc_consumer.parity.task import Setup, Task
+from cdc_consumer.parity.task import Outcome, Setup, Task
 from cdc_consumer.parity.throttle import window_closes, window_opens
 from shared.profile import ParityProfile
 
@@ -17,6 +18,22 @@ from shared.profile import ParityProfile
 WAVE_SECONDS = 60.0
 #: waves in a row that may find nothing to do because a server is too busy
 IDLE_WAVES = 20
+
+
+class Cluster(Protocol):
+    """What runs tasks: Spark."""
+
+    master: str
+    version: str
+    java: str
+    #: tasks that run at the same time
+    workers: int
+
+    def run(self, tasks: Sequence[Task], setup: Setup, tick: Callable[[int, int], None]) -> list[Outcome]: ...
+
+    def parquet(self, differences: Path, folder: Path) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class Scan:
@@ -40,7 +57,7 @@ class Scan:
         #: tables that changed their definition, and the server's words
         self.moved: dict[int, str] = {}
 
-    def run(self, spark: Spark, stopped: Callable[[], bool], tick: Callable[[int, int], None]) -> None:
+    def run(self, spark: Cluster, stopped: Callable[[], bool], tick: Callable[[int, int], None]) -> None:
         """Compare until nothing is open or `stopped`; `tick` hears of rows and suspects in this process so far."""
         idle = 0
         while not stopped() and idle < IDLE_WAVES:
@@ -67,7 +84,7 @@ class Scan:
             for number, shape, part, expected, place in self._state.open_parts()
         ]
 
-    def _setup(self, spark: Spark) -> Setup:
+    def _setup(self, spark: Cluster) -> Setup:
         return Setup(self._profile, self._position_sql, spark.workers, time.time() + WAVE_SECONDS)
 
     def _wait_for_window(self, stopped: Callable[[], bool]) -> bool:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from pymysql.cursors import SSCursor
-
 from cdc_consumer.parity import canonical
 from cdc_consumer.positions import PositionTables
 from shared.errors import AuditError, ServerGoneError, TableMovedError
@@ -21,6 +19,7 @@ from shared.mysql import (
     is_link_error,
     quote_name,
     rows,
+    stream,
 )
 from shared.profile import Database
 
@@ -62,9 +61,7 @@ class Reader:
         """The rows of a SELECT one by one, without holding them all; a lost link is an error."""
         connection = self.use(lambda found: found)
         try:
-            with connection.cursor(SSCursor) as cursor:
-                cursor.execute(sql)
-                yield from cursor.fetchall_unbuffered()
+            yield from stream(connection, sql)
         except (MySQLError, OSError) as error:
             self.close()
             raise self._named(error) from error

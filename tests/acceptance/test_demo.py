@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,9 +48,9 @@ class Run:
         self.temporary = folder / "tmp"
         self.temporary.mkdir(parents=True)
         environment = {**ENVIRONMENT, "TMPDIR": str(self.temporary)}
-        self.child = Child(
-            [sys.executable, str(ROOT / "docker/demo.py"), *arguments], folder / "output", env=environment
-        )
+        self.reports = folder / "reports"
+        command = [sys.executable, str(ROOT / "docker/demo.py"), f"--reports={self.reports}", *arguments]
+        self.child = Child(command, folder / "output", env=environment)
 
     @property
     def output(self) -> str:
@@ -85,6 +86,10 @@ def assert_is_the_tutorial(run: Run) -> None:
     for line in TABLE.splitlines():
         assert f"\n{line}   {line}\n" in run.output
     assert "\nEqual: every row and column, SHOW CREATE TABLE, CHECKSUM TABLE (" in run.output
+    if shutil.which("java"):
+        assert "\nThe follower equals its leader: 1 table, 2 rows.\n" in run.output
+        (report,) = run.reports.glob("*/report.html")
+        assert f"  {report}\n" in run.output
     assert "\x1b" not in run.output
     assert run.left_behind() == []
 
@@ -98,11 +103,13 @@ def test_two_people_watch_the_tutorial_at_the_same_time(run: Run, tmp_path: Path
         other.child.kill()
 
 
-@pytest.mark.parametrize("shown", ["leader -> topic", "follower  127", "cdc-producer", "INSERT INTO pet", "Equal"])
+@pytest.mark.parametrize(
+    "shown", ["leader -> topic", "follower  127", "cdc-producer", "INSERT INTO pet", "Equal", "cdc-parity"]
+)
 def test_ctrl_c_leaves_nothing(run: Run, shown: str) -> None:
     wait_until(lambda: shown in run.output, f"{shown} is shown", pause=0.001)
     # at the very end it may be too late to interrupt
-    assert run.interrupt() == 130 or shown == "Equal"
+    assert run.interrupt() == 130 or shown == "cdc-parity"
     assert "Traceback" not in run.output
     assert run.left_behind() == []
 

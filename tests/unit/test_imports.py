@@ -20,10 +20,11 @@ EDGES = {
     "pymysql": {"shared/mysql.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
     "zstandard": {"cdc_producer/binlog.py"},
-    "orjson": {"shared/events.py"},
+    "orjson": {"cdc_producer/columns.py", "shared/events.py"},
     "tomli": {"shared/profile.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
-    "sqlite3": {"shared/topic/embedded.py"},
+    "pyspark": {"cdc_consumer/parity/java.py", "cdc_consumer/parity/spark.py"},
+    "sqlite3": {"shared/topic/embedded.py", "cdc_consumer/parity/state.py"},
 }
 #: what a dependency is called in an import; None where only another library imports it
 IMPORT_NAMES = {"mysql-replication": "pymysqlreplication", "cryptography": None}
@@ -61,6 +62,6 @@ def test_the_table_above_is_true(library: str) -> None:
 
 def test_every_dependency_is_used() -> None:
     project = tomli.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for dependency in project["dependencies"]:
+    for dependency in [*project["dependencies"], *project["optional-dependencies"]["parity"]]:
         name = re.split(r"[<>=\[]", dependency)[0]
         assert IMPORT_NAMES.get(name, name) in {*EDGES, None}, f"nothing imports {name}"

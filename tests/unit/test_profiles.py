@@ -13,7 +13,7 @@ import pytest
 from programs import ROOT
 
 from shared.errors import ProfileError
-from shared.profile import ConsumerProfile, ProducerProfile, load_consumer, load_producer
+from shared.profile import ConsumerProfile, Limits, ProducerProfile, load_consumer, load_parity, load_producer
 
 PRODUCER = """\
 mysql_resource_name = "mysql-srv1"
@@ -28,6 +28,14 @@ name = "events"
 CONSUMER = PRODUCER.partition("\n")[2]
 
 Load = Callable[[Path], ProducerProfile | ConsumerProfile]
+PARITY = """\
+[leader]
+user = "fluvio"
+[follower]
+user = "fluvio"
+[filters]
+include_dbs = ["flvDb"]
+"""
 SHIPPED: list[tuple[str, Load]] = [("producer_profile.toml", load_producer), ("consumer_profile.toml", load_consumer)]
 
 
@@ -143,6 +151,43 @@ def test_a_bad_consumer_profile_names_key_and_file(
         load_consumer(path)
     assert told in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+BAD_PARITIES = [
+    ("[leader]", "[database]", "unknown key database; known here: leader, follower"),
+    ('[follower]\nuser = "fluvio"\n', "", "missing table [follower]"),
+    ('[leader]\nuser = "fluvio"', '[leader]\nuser = "fluvio"\nport = 0', "leader.port must be between 1 and 65535"),
+    ('[follower]\nuser = "fluvio"', '[follower]\nuser = "fluvio"\nhosts = "a"', "unknown key follower.hosts"),
+    ("[follower]", '[leader.tls]\nmode = "on"\n[follower]', "leader.tls.mode must be one of"),
+    ("[filters]", '[follower.tls]\nca = "/no/such"\n[filters]', "follower.tls.ca is not a file: /no/such"),
+    ("[filters]", "[report]\npath = 7\n[filters]", "report.path must be a string, not 7"),
+    ("[filters]", "[limits]\nleader_connections = 0\n[filters]", "limits.leader_connections must be positive, not 0"),
+    ("[filters]", "[limits]\nlag_seconds = -1\n[filters]", "limits.lag_seconds must be positive, not -1"),
+    ("[filters]", '[limits]\nwindow = "22-6"\n[filters]', "limits.window must look like \"22:00-06:00\", not '22-6'"),
+    ("[filters]", "[limits]\nslots = 2\n[filters]", "unknown key limits.slots"),
+    ("[filters]", '[topic]\nname = "E"\n[filters]', "topic.name may hold lower-case letters"),
+    ('include_dbs = ["flvDb"]', "", "needs exactly one of include_dbs"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), BAD_PARITIES, ids=[told for _, _, told in BAD_PARITIES])
+def test_a_bad_parity_profile_names_key_and_file(profile: Callable[[str], Path], old: str, new: str, told: str) -> None:
+    path = profile(PARITY.replace(old, new, 1))
+    with pytest.raises(ProfileError) as caught:
+        load_parity(path)
+    assert told in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_the_parity_profile_we_ship_names_every_limit_and_its_default() -> None:
+    path = ROOT / "profiles" / "parity_profile.toml"
+    shipped = load_parity(path)
+    assert shipped.topic is not None and shipped.topic.name == "rust-mysql-cdc"
+    told = dict(re.findall(r"^# (\w+) = (\S+)", path.read_text(), re.MULTILINE))
+    for field in dataclasses.fields(Limits):
+        assert field.name in told, field.name
+        if field.default is not None:
+            assert told[field.name] == str(field.default), field.name
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

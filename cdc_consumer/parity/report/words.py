@@ -128,6 +128,8 @@ def reasons(run: Run, tally: Tally) -> list[str]:
     late = run.rounds[0].suspects if run.rounds else 0
     if run.verdict == "equal" and late:
         found.append(f"{count(late, 'row')} differed at first, and {'was' if late == 1 else 'were'} merely late.")
+    if run.repair:
+        found.append(f"Repaired before: {run.repair}.")
     if run.options:
         found.append(f"Only a part was compared: {options(run)}.")
     return found
