@@ -30,6 +30,8 @@ _SPATIAL = frozenset(
 )
 #: values so long that a row of them may not fit into one packet: their own hash stands for them
 _LONG = frozenset({"mediumtext", "longtext", "mediumblob", "longblob", "json"}) | _SPATIAL
+#: path of a member that no JSON has
+_NOWHERE = '$."no such member: cdc-parity"'
 _EMPTY_MEMBER = re.compile(r"[(,]''[,)]")
 
 
@@ -48,7 +50,8 @@ def row_text(shape: Shape, replaced: dict[str, str] | None = None) -> str:
     nulls = [f"ISNULL({sources[column.name]})" for column in shape.columns if column.nullable]
     if nulls:
         parts.append(f"CONCAT({', '.join(nulls)})")
-    return f"CONCAT_WS('#', {', '.join(parts)})"
+    # the CAST makes the whole text a binary string
+    return f"CONCAT_WS(CAST('#' AS BINARY), {', '.join(parts)})"
 
 
 def _parts(column: Column, source: str) -> list[str]:
@@ -64,19 +67,18 @@ def _parts(column: Column, source: str) -> list[str]:
         return [f"CAST({source} AS {'TIME' if kind == 'time' else 'DATETIME'}(6))"]
     if kind in ("decimal", "year") or kind in _TEMPORAL:
         return [source]
-    if is_bit_mask(column):
+    if kind in _NAMED and not column.converted:
         return [f"{source} + 0"]
     if kind in _NAMED:
         # by name: the order of the members may differ; the error value 0 is not a member ''
         return [f"LENGTH({source})", _bytes(column, source), f"{source} + 0 = 0"]
     if kind == "json":
-        # the size tells numbers that look alike, such as the decimal 1.5 from the double 1.5
+        # the size tells numbers that look alike, such as the decimal 1.5 from the double 1.5; a JSON updated in place
+        # keeps room that is no longer used until something is (not) removed from it
         text = f"CAST({source} AS CHAR)"
-        return [f"LENGTH({text})", f"SHA2({text}, 256)", f"JSON_STORAGE_SIZE(JSON_ARRAY({source}))"]
+        return [f"LENGTH({text})", f"SHA2({text}, 256)", f"JSON_STORAGE_SIZE(JSON_REMOVE({source}, '{_NOWHERE}'))"]
     data = _bytes(column, source)
-    if kind in _LONG:
-        return [f"LENGTH({source})", f"SHA2({data}, 256)"]
-    return [f"LENGTH({data})", data]
+    return [f"LENGTH({data})", f"SHA2({data}, 256)" if kind in _LONG else data]
 
 
 def is_bit_mask(column: Column) -> bool:
@@ -89,12 +91,10 @@ def _integer(column: Column, source: str) -> str:
 
 
 def _bytes(column: Column, source: str) -> str:
+    """Beside the binary separator a text is taken as its bytes; a CAST would copy each value."""
     if column.data_type == "vector":
         return f"HEX({source})"  # CONCAT_WS does not take a VECTOR
-    if column.data_type in _SPATIAL or column.charset is None:
-        return source
-    text = f"CONVERT({source} USING utf8mb4)" if column.converted else source
-    return f"CAST({text} AS BINARY)"
+    return f"CONVERT({source} USING utf8mb4)" if column.converted and column.charset else source
 
 
 def row_hash(shape: Shape, replaced: dict[str, str] | None = None) -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from cdc_consumer.parity.causes import cause_of
 from cdc_consumer.parity.history import History, Traces
 from cdc_consumer.parity.model import Difference, Shape, TableName
+from cdc_consumer.parity.row_keys import key_of
 from cdc_consumer.parity.stages import stage_of
 from shared.errors import TopicError
 from shared.events import Position
@@ -32,13 +33,7 @@ def explained(
         traces = _traces(batch, shapes, history, applied) if history is not None and number < BATCHES else None
         number += 1
         for difference in batch:
-            yield _explained(difference, shapes[difference.table], traces, applied)
-
-
-def key_of(difference: Difference, shape: Shape) -> tuple[str, ...]:
-    """What the topic's history knows the row by."""
-    row = difference.leader or difference.follower or {}
-    return tuple(difference.key.values()) if shape.key else tuple(row[column.name] for column in shape.columns)
+            yield _explained(difference, shapes[difference.table], traces)
 
 
 def _traces(
@@ -53,11 +48,11 @@ def _traces(
         return None  # the rows differ all the same
 
 
-def _explained(difference: Difference, shape: Shape, traces: Traces | None, applied: Position) -> Difference:
+def _explained(difference: Difference, shape: Shape, traces: Traces | None) -> Difference:
     cause = cause_of(difference.leader, difference.follower, shape)
     if traces is None:
         return replace(difference, cause=cause)
     events = traces.of(shape.name, key_of(difference, shape))
     evidence = replace(difference.evidence, events=tuple(trace.event for trace in events))
-    stage = stage_of(difference, shape, traces, applied, cause)
+    stage = stage_of(difference, shape, traces, cause)
     return replace(difference, cause=cause, evidence=evidence, stage=stage)

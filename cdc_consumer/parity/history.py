@@ -135,7 +135,7 @@ class History:
         statements: dict[str, KeyEvent] = {}
         stop = self._until(until)
         start = max(self._topic.begin(), stop - records)
-        for entry in self._topic.walk(start, stop):
+        for entry in self._walk(start, stop, until):
             event = self._event(entry, wanted)
             if event is None:
                 continue
@@ -171,17 +171,17 @@ class History:
         records = FIRST_RECORDS
         while True:
             start = max(begin, stop - records)
-            found = self._images(wanted, start, stop)
+            found = self._images(wanted, self._walk(start, stop, until))
             missing = {table: [key for key in keys if key not in found[table]] for table, keys in wanted.items()}
             if start == begin or records >= MOST_RECORDS or not any(missing.values()):
                 return {table: {**found[table], **dict.fromkeys(missing[table], UNKNOWN)} for table in wanted}
             records *= 10
 
-    def _images(self, wanted: Wanted, start: int, stop: int) -> dict[TableName, dict[Key, Image | Unknown | None]]:
-        """What the last event between two offsets made of each row that it wrote."""
+    def _images(self, wanted: Wanted, entries: Iterator[Entry]) -> dict[TableName, dict[Key, Image | Unknown | None]]:
+        """What the last of these events made of each row that one wrote."""
         indexes = _indexes(wanted)
         found: dict[TableName, dict[Key, Image | Unknown | None]] = {table: {} for table in wanted}
-        for entry in self._topic.walk(start, stop):
+        for entry in entries:
             operation = self._operation(entry, wanted)
             if isinstance(operation, Query):
                 for table, index in indexes.items():
@@ -253,8 +253,14 @@ class History:
         raise HistoryError(f"{self._topic.name} does not reach back to {position} of the leader")
 
     def _until(self, position: Position) -> int:
+        """Offset behind all that the leader wrote before the position."""
         high = place(position)
         return self._topic.find(lambda entry: entry.place >= high)
+
+    def _walk(self, start: int, stop: int, until: Position) -> Iterator[Entry]:
+        """The records between two offsets, without what the leader wrote later: it may stand before a repeat."""
+        high = place(until)
+        return (entry for entry in self._topic.walk(start, stop) if entry.place < high)
 
     def _is_first(self, offset: int) -> bool:
         """Whether no event was ever before this offset."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cdc_consumer.parity.model import Column, Shape
+from cdc_consumer.parity.model import Column, Difference, Shape
 from cdc_consumer.parity.wire_literals import literal_of
 from shared.errors import EventError
 from shared.events import Rows, Value
@@ -18,6 +18,12 @@ Literals = tuple[str | None, ...]
 #: combinations of parts that cannot be told for which an index is kept; memory grows with them
 MOST_PATTERNS = 16
 _NAMED = frozenset({"enum", "set"})
+
+
+def key_of(difference: Difference, shape: Shape) -> Key:
+    """What a proven row is asked for by."""
+    row = difference.leader or difference.follower or {}
+    return tuple(difference.key.values()) if shape.key else tuple(row[column.name] for column in shape.columns)
 
 
 def changes(rows: Rows) -> Iterator[tuple[Sequence[Value] | None, Sequence[Value] | None]]:

@@ -21,11 +21,13 @@ from shared.topic import Record, TopicReader, open_reader
 READ_SECONDS = 30.0
 #: one wait for a record is this long at most (seconds)
 WAIT_SECONDS = 0.5
+#: how far before the end a search begins
+NEAR_RECORDS = 2048
 
-_STRING = rb'"((?:[^"\\]|\\.)*)"'
+_CHARACTERS = rb'[^"\\]*(?:\\.[^"\\]*)*'
 _HEAD = re.compile(
-    rb'\{"uri":' + _STRING + rb',"sequence":(-?\d+),"bn_file":\{"fileName":"(?:[^"\\]|\\.)*\.(\d+)","offset":(\d+)\}'
-    rb'(,"operation":"Heartbeat")?'
+    rb'\{"uri":"(' + _CHARACTERS + rb')","sequence":(-?\d+),"bn_file":\{"fileName":"' + _CHARACTERS + rb'\.(\d+)"'
+    rb',"offset":(\d+)\}(,"operation":"Heartbeat")?'
 )
 _END = re.compile(rb',"end":(\d+)\}\}$')
 #: the last bytes of a record, which `end` is in
@@ -93,18 +95,18 @@ class TopicWalk:
     def find(self, reached: Callable[[Entry], bool]) -> int:
         """Offset of the first record for which this is true, once true for ever; the topic's end when for none.
 
-        Reads a logarithm of the topic.
+        Reads a logarithm of the topic, and less near the end, where most that are asked for are.
         """
-        low, high = self._reader.begin(), self._reader.end()
+        low, high, step = self._reader.begin(), self._reader.end(), NEAR_RECORDS
         while low < high:
-            middle = (low + high) // 2
-            entries = self._read_at(middle)
+            probe = max((low + high) // 2, high - step)
+            entries = self._read_at(probe)
             if reached(entries[0]):
-                high = middle
+                high, step = probe, step * 16
             elif reached(entries[-1]):
                 return entries[bisect_left(entries, True, key=reached)].offset
             else:
-                low = entries[-1].offset + 1
+                low, step = entries[-1].offset + 1, high
         return low
 
     def at(self, offset: int) -> Entry:

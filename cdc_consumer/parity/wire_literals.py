@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from cdc_consumer import column_types, literals
+from cdc_consumer.parity import canonical
 from cdc_consumer.parity.canonical import is_bit_mask
 from cdc_consumer.parity.model import Column
 from shared.events import Value
@@ -30,7 +31,7 @@ _CODECS = {
 }  # fmt: skip
 #: places of the decimal point, counted from the first digit, at which the server writes no exponent
 _POINTS = range(-14, 16)
-#: a number below one gets an exponent when it is longer, but how much longer the server does not say
+#: what is longer the server may lay out with an exponent, and of a FLOAT it leaves out digits
 _CHARACTERS = 22
 _EPOCH = datetime(1970, 1, 1)
 
@@ -74,17 +75,18 @@ def _floating(kind: str) -> Callable[[float, Column], str | None]:
 
 
 def _float_text(number: float) -> str | None:
-    """The shortest digits that give the number back, in the server's layout."""
+    """The shortest digits that give the number back, in the server's layout; None where that is not certain."""
     negative, figures, exponent = Decimal(repr(number)).normalize().as_tuple()
     assert isinstance(exponent, int)
     digits, sign = "".join(map(str, figures)), "-" * negative
     point = len(digits) + exponent
     if point in _POINTS:
-        plain = f"{sign}{Decimal(f'{digits}e{exponent}'):f}"
-        return plain if point > 0 or len(plain) <= _CHARACTERS else None
-    if point == _POINTS.stop and len(digits) > point:
+        text = f"{sign}{Decimal(f'{digits}e{exponent}'):f}"
+    elif point == _POINTS.stop and len(digits) > point:
         return None
-    return f"{sign}{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{point - 1}"
+    else:
+        text = f"{sign}{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{point - 1}"
+    return text if len(text) <= _CHARACTERS else None
 
 
 def _string(payload: str, column: Column) -> str | None:
@@ -157,7 +159,7 @@ def _digits(kind: str) -> int:
 
 
 def _enum(payload: int, column: Column) -> str | None:
-    members = _members(column.type) if column.data_type == "enum" else None
+    members = member_names(column.type) if column.data_type == "enum" else None
     if payload == 0 and column.data_type == "enum":
         return "0"
     return None if members is None or payload > len(members) else _name(members[payload - 1], column)
@@ -166,14 +168,16 @@ def _enum(payload: int, column: Column) -> str | None:
 def _set(payload: int, column: Column) -> str | None:
     if is_bit_mask(column):
         return literals.integer(payload)
-    members = _members(column.type) if column.data_type == "set" else None
+    members = member_names(column.type) if column.data_type == "set" else None
     if members is None or payload >> len(members):
         return None
+    if canonical.is_bit_mask(column):
+        return literals.integer(payload)
     return _name(",".join(name for index, name in enumerate(members) if payload >> index & 1), column)
 
 
 @lru_cache(maxsize=1024)
-def _members(kind: str) -> tuple[str, ...] | None:
+def member_names(kind: str) -> tuple[str, ...] | None:
     """Names of an ENUM's or SET's members; None where a backslash may be itself or, from the server, an escape."""
     found = column_types.parse(kind)
     if found is None or not found.arguments or "\\" in kind:
