@@ -23,6 +23,7 @@ from cdc_consumer.parity.model import (
     Undecided,
 )
 from cdc_consumer.parity.options import Options
+from cdc_consumer.parity.patterns import Patterns
 from cdc_consumer.parity.plan import Skipped
 from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.repair.apply import RepairResult
@@ -62,7 +63,8 @@ class Conclusion:
         self.total, self._shown = 0, []
         shown: Counter[TableName] = Counter()
         with (self._folder / FILE).open("w", encoding="ascii", newline="\n") as file:
-            for found in explained(self._state.differences(), self._shapes, history, applied):
+            patterns = Patterns(self._state.differences())
+            for found in explained(self._state.differences(), patterns, self._shapes, history, applied):
                 difference = found if self._options.values else without_values(found)
                 write_difference(file, difference)
                 self.total += 1
@@ -105,8 +107,8 @@ class Conclusion:
             leader=replace(leader, ended=ended[0]), follower=replace(follower, ended=ended[1]), master=spark.master,
             spark=spark.version, java=spark.java, seconds=progress.seconds, tables=tables, differences=self._shown,
             total_differences=self.total, undecided=undecided, schema=schema, rounds=rounds,
-            samples=progress.samples, leaf_milliseconds=self._state.milliseconds(), options=self._options.shown(), repair=self._repair,
-            interrupted=interrupted,
+            samples=progress.samples, leaf_milliseconds=self._state.milliseconds(), options=self._options.shown(),
+            repair=self._repair, interrupted=interrupted,
         )  # fmt: skip
 
     def write(self, run: Run) -> None:

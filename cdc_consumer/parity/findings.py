@@ -10,6 +10,7 @@ from itertools import islice
 from cdc_consumer.parity.causes import cause_of
 from cdc_consumer.parity.history import History, Traces
 from cdc_consumer.parity.model import Difference, Shape, TableName
+from cdc_consumer.parity.patterns import Patterns
 from cdc_consumer.parity.row_keys import key_of
 from cdc_consumer.parity.stages import stage_of
 from shared.errors import TopicError
@@ -24,7 +25,11 @@ RECORDS = 500_000
 
 
 def explained(
-    differences: Iterable[Difference], shapes: Mapping[TableName, Shape], history: History | None, applied: Position
+    differences: Iterable[Difference],
+    patterns: Patterns,
+    shapes: Mapping[TableName, Shape],
+    history: History | None,
+    applied: Position,
 ) -> Iterator[Difference]:
     """The same differences with their stage, cause and last events; `applied` is how far the follower is."""
     rest = iter(differences)
@@ -33,7 +38,7 @@ def explained(
         traces = _traces(batch, shapes, history, applied) if history is not None and number < BATCHES else None
         number += 1
         for difference in batch:
-            yield _explained(difference, shapes[difference.table], traces)
+            yield _explained(difference, shapes[difference.table], traces, patterns)
 
 
 def _traces(
@@ -48,8 +53,8 @@ def _traces(
         return None  # the rows differ all the same
 
 
-def _explained(difference: Difference, shape: Shape, traces: Traces | None) -> Difference:
-    cause = cause_of(difference.leader, difference.follower, shape)
+def _explained(difference: Difference, shape: Shape, traces: Traces | None, patterns: Patterns) -> Difference:
+    cause = cause_of(difference.leader, difference.follower, shape) or patterns.of(difference)
     if traces is None:
         return replace(difference, cause=cause)
     events = traces.of(shape.name, key_of(difference, shape))

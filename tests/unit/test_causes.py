@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from random import Random
@@ -15,9 +15,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cdc_consumer.parity import causes
-from cdc_consumer.parity.causes import BLOCK_ROWS, SWAPPED_ROWS, CauseGroup, cause_of, group
-from cdc_consumer.parity.model import Column, Difference, Evidence, Kind, Shape, TableName
+from cdc_consumer.parity.causes import cause_of
+from cdc_consumer.parity.model import Column, Shape, TableName
 
 TABLE = TableName("db", "t")
 
@@ -192,66 +191,3 @@ def test_the_cause_of_a_row_names_its_columns() -> None:
     assert cause_of(row(1, 5, 6), row(1, 7, 6, 12), SHAPE) == ""
     assert cause_of(row(1, 5, 6), None, SHAPE) == cause_of(None, row(1, 5, 6), SHAPE) == ""
     assert cause_of(row(1, 5, 6), row(1, 5, 6), SHAPE) == "it is JSON with numbers of another type"
-
-
-def found(leader: dict[str, str] | None, follower: dict[str, str] | None) -> Difference:
-    kind: Kind = "missing" if follower is None else "extra" if leader is None else "changed"
-    key = {"id": (leader or follower or {})["id"]}
-    evidence = Evidence("idle", "", "", "", "", 2)
-    told = cause_of(leader, follower, SHAPE)
-    return Difference(TABLE, kind, key, leader, follower, None, None, evidence, cause=told)
-
-
-def sentences(differences: Sequence[Difference]) -> list[str]:
-    return [group_.sentence for group_ in group(differences)]
-
-
-def test_rows_are_grouped_by_cause() -> None:
-    shifted = [found(row(id_, id_, 1), row(id_, id_, 1, 12)) for id_ in range(1200)]
-    others = [found(row(1300, 1, 2), row(1300, 7, 2)), found(row(1302, 5, 9), row(1302, 5, 1))]
-    few = [found(row(id_, 1, 1), None) for id_ in (1500, 1501, 1510)]
-    assert sentences([*shifted, *others, *few, found(None, row(2000, 1, 1))]) == [
-        "1,200 rows: d is 2 hours later on the follower",
-        "3 rows: missing on the follower",
-        "2 rows: other values of a and b on the follower",
-        "1 row: on the follower only",
-    ]
-    first = group(shifted)[0]
-    assert (first.rows, first.columns, first.examples) == (1200, ("d",), [{"id": "0"}, {"id": "1"}, {"id": "2"}])
-
-
-@given(st.integers(-50, 50), st.integers(BLOCK_ROWS, 40), st.sets(st.integers(1000, 1200)))
-def test_a_lost_block(first: int, size: int, scattered: set[int]) -> None:
-    assume(not any(each + 1 in scattered and each + 2 in scattered for each in scattered))
-    lost = [found(row(id_, 1, 1), None) for id_ in (*range(first, first + size), *sorted(scattered))]
-    groups = group(lost)
-    assert sorted((each.rows, each.cause) for each in groups) == sorted(
-        [(size, f"lost block, id {first} to {first + size - 1}")] + [(len(scattered), "")] * bool(scattered)
-    )
-    assert f"{size} rows: lost block, id {first} to {first + size - 1}, missing on the follower" in sentences(lost)
-
-
-def test_rows_that_hold_each_others_values() -> None:
-    swapped = [
-        found(row(1, 5, 70), row(1, 8, 90)),
-        found(row(2, 3, 4), row(2, 9, 4)),
-        found(row(3, 8, 90), row(3, 5, 70)),
-    ]
-    assert sentences(swapped) == [f"2 rows: {SWAPPED_ROWS} on the follower", "1 row: other values of a on the follower"]
-    assert group(swapped)[1].examples == [{"id": "2"}]
-    # flags that were turned both ways hold nobody's values
-    flags = [found(row(id_, id_ % 2, 5), row(id_, 1 - id_ % 2, 5)) for id_ in (0, 2, 4, 1, 3, 5)]
-    assert sum(each.rows for each in group(flags) if each.cause == SWAPPED_ROWS) == 0
-
-
-def test_memory_does_not_grow_with_the_causes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(causes, "MOST_GROUPS", 3)
-    monkeypatch.setattr(causes, "REMEMBERED_ROWS", 2)
-    rows = [
-        found(row(id_, 1, 1), None) for block in range(8) for id_ in range(100 * block, 100 * block + BLOCK_ROWS + 5)
-    ]
-    rows += [found(row(id_, 1, 1, 20), row(id_, 1, 1, 10 + id_)) for id_ in range(8)]
-    groups = group(rows)
-    assert len(groups) <= 3 + 3 + 2
-    assert sum(each.rows for each in groups) == len(rows)
-    assert all(isinstance(each, CauseGroup) and len(each.examples) <= 3 for each in groups)

@@ -140,7 +140,8 @@ def _facts(run: Run) -> Html:
     }
     facts = {
         "Run": run.id, "Profile": run.profile, "Plan": run.plan, "Started": run.started, "Ended": run.ended,
-        "Took": words.duration(run.seconds), "Narrowed by": words.options(run) or "nothing", "Repair": run.repair or "none",
+        "Took": words.duration(run.seconds), "Narrowed by": words.options(run) or "nothing",
+        "Repair": run.repair or "none",
         "Spark": f"{run.spark}, {run.master}, Java {run.java}", "Exit status": str(run.exit_status),
     }  # fmt: skip
     heads = tag("tr", tag("td"), *(tag("th", name, scope="col") for name in servers))
