@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from json.encoder import encode_basestring as json_string
 
-from cdc_producer.binlog import BinlogEvent, EventType, length_encoded
+from cdc_producer.binlog import BinlogEvent, EventType
+from cdc_producer.decoders import Decoders
 from cdc_producer.gtids import read_transaction
 from cdc_producer.leader import LeaderFacts
+from cdc_producer.outgoing import Outgoing
 from cdc_producer.query_event import QueryEvent, query_text, read_query, require_understood
 from cdc_producer.resume import Resume
+from cdc_producer.rows_event import Operation, RowsOperation
 from cdc_producer.tables import Table, Tables
 from shared.errors import LeaderError, UnsupportedError
 from shared.events import Draft, Position, Query, Transaction, heartbeat_body, query_body, resource_uri
@@ -21,9 +24,6 @@ from shared.filters import DatabaseFilter
 from shared.statements import read_statement
 from shared.values import UTF8_CHARSETS
 
-#: flags of a rows event
-NO_FOREIGN_KEY_CHECKS = 0x02
-CASCADES_LOGGED = 0x10
 #: a table id that only ends a statement
 DUMMY_TABLE = 0xFFFFFF
 #: classes of statement that are not replicated: accounts are the follower's own, the others change no data
@@ -35,12 +35,16 @@ REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
 class Capture:
     """The state between two binlog events."""
 
-    def __init__(self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, resume: Resume) -> None:
-        """`resource` is the profile's mysql_resource_name."""
+    def __init__(
+        self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, resume: Resume, decoders: int = 0
+    ) -> None:
+        """`resource` is the profile's mysql_resource_name, `decoders` how many processes may help."""
         self._resource = resource
         self._databases = databases
         self._facts = facts
         self._tables = Tables(resource, databases, facts.charsets)
+        self._decoders = Decoders(self._tables, decoders)
+        self.outgoing = Outgoing(self._decoders)
         self._resume = resume
         self._transaction: Transaction | None = None
         #: the one before, when it is in the same file: a restart proves by it that the leader is still the same
@@ -52,13 +56,10 @@ class Capture:
         self._skip = False
         #: whether the last operation published still waits for its transaction's end
         self._open = False
-        self._held: Draft | None = None
+        self._held: tuple[Draft, Operation] | None = None
         self._maps: dict[int, Table | None] = {}
         #: sequence of the last event that left
         self.sequence = resume.sequence
-        #: records ready for the topic
-        self.records: list[bytes] = []
-        self.bytes = 0
         #: how far the binlog was read, at a transaction's edge
         self.edge = resume.position
         #: position told by the last record
@@ -80,7 +81,11 @@ class Capture:
         }
 
     def feed(self, event: BinlogEvent) -> None:
-        """Take the next binlog event. Raises LeaderError and its kinds; nothing of that event is published then."""
+        """Take the next binlog event.
+
+        Raises LeaderError and its kinds, also for an earlier binlog event when that was still being decoded; what was
+        before that event is published, and nothing of it.
+        """
         if event.end > event.start:
             # not one that the leader made up for this connection, so that the count is the same the next time
             self._index += 1
@@ -100,15 +105,18 @@ class Capture:
 
     def take(self) -> list[bytes]:
         """The records that are ready; they are the caller's now."""
-        records, self.records, self.bytes = self.records, [], 0
-        return records
+        return self.outgoing.take()
+
+    def close(self) -> None:
+        """End the decoders."""
+        self._decoders.close()
 
     def heartbeat(self, leader: str, *, always: bool = False) -> bool:
         """Add a heartbeat record when the position moved since the last record; not inside a transaction."""
         if not self.at_edge or (self.edge == self.told and not always):
             return False
-        uri = json_string(f"flv://{self._resource}")
-        self.records.append(Draft(uri, self.edge, heartbeat_body(leader), self._last, 0).encode(self.sequence, None))
+        draft = Draft(json_string(f"flv://{self._resource}"), self.edge, "", self._last, 0)
+        self.outgoing.add(draft, Operation(heartbeat_body(leader).encode()), self.sequence, None)
         self.told = self.edge
         return True
 
@@ -128,7 +136,7 @@ class Capture:
 
     def _end(self, event: BinlogEvent) -> None:
         if self._held is not None:
-            self._publish(self._held, event.end)
+            self._publish(*self._held, event.end)
         elif self._open:
             raise LeaderError(
                 f"the filters changed while the transaction that ends at {event.file}:{event.end} was half published;"
@@ -225,14 +233,14 @@ class Capture:
         if self._facts.lower_case_table_names:
             query.session["lower_case_table_names"] = self._facts.lower_case_table_names
         uri = json_string(resource_uri(self._resource, writes[0]))
-        self._hold(uri, query_body(Query(query.sql, query.database, writes, query.session)), event)
+        body = query_body(Query(query.sql, query.database, writes, query.session))
+        self._hold(uri, Operation(body.encode()), event)
 
     def _table_map(self, event: BinlogEvent) -> None:
         self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event)
 
     def _rows(self, event: BinlogEvent) -> None:
-        body = event.body
-        table_id = int.from_bytes(body[:6], "little")
+        table_id = int.from_bytes(event.body[:6], "little")
         if table_id not in self._maps and table_id != DUMMY_TABLE:
             raise LeaderError(f"rows at {event.where()} have no table map; the leader's binlog is damaged")
         table = self._maps.get(table_id)
@@ -243,54 +251,25 @@ class Capture:
                 f"rows at {event.where()} belong to an XA transaction, which may still be rolled back after it is in"
                 " the binlog; XA transactions on replicated databases are not supported"
             )
-        try:
-            rows, kind = _row_operation(event.type, table, body)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"rows of {table.uri} at {event.where()}: {error}") from error
-        flags = body[6]
-        unchecked = flags & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED)
-        checks = ',"foreign_key_checks":0' if unchecked else ""
-        body_json = f'{table.columns}{{"{kind}":{{"rows":[{rows}]}}}}{table.facts}{checks}'
-        self._hold(table.uri, body_json, event)
+        operation = RowsOperation(event, table)
+        self._decoders.take(operation)
+        operation.encoded()  # raises what is already known to be wrong with it
+        self._hold(table.uri, operation, event)
 
     # publishing
 
     def _skips(self, index: int) -> bool:
         return self._skip and (self._resume.complete or index <= self._resume.index)
 
-    def _hold(self, uri: str, body: str, event: BinlogEvent) -> None:
+    def _hold(self, uri: str, operation: Operation, event: BinlogEvent) -> None:
         if self._skips(self._index):
             return
         if self._held is not None:
-            self._publish(self._held, None)
-        self._held = Draft(uri, Position(event.file, event.start), body, self._transaction, self._index)
+            self._publish(*self._held, None)
+        draft = Draft(uri, Position(event.file, event.start), "", self._transaction, self._index)
+        self._held = draft, operation
 
-    def _publish(self, draft: Draft, end: int | None) -> None:
+    def _publish(self, draft: Draft, operation: Operation, end: int | None) -> None:
         self.sequence += 1
-        record = draft.encode(self.sequence, end)
-        self.records.append(record)
-        self.bytes += len(record)
+        self.outgoing.add(draft, operation, self.sequence, end)
         self._open = end is None
-
-
-def _row_operation(kind: int, table: Table, body: bytes) -> tuple[str, str]:
-    """The operation's rows as JSON text, and its name. Source: MySQL's rows_event.h, Rows_event."""
-    position = 8 + int.from_bytes(body[8:10], "little")  # the length of the extra data includes itself
-    width, position = length_encoded(body, position)
-    if width != table.width:
-        raise UnsupportedError(f"a row has {width} columns, its table map {table.width}")
-    size = (width + 7) // 8
-    bitmaps = 2 if kind == EventType.UPDATE_ROWS else 1
-    present = body[position : position + bitmaps * size]
-    every = ((1 << width) - 1).to_bytes(size, "little") * bitmaps
-    if any(found & wanted != wanted for found, wanted in zip(present, every, strict=True)):
-        raise UnsupportedError(
-            "a row image is not FULL; a session or the leader has binlog_row_image other than FULL:"
-            " SET PERSIST binlog_row_image = FULL"
-        )
-    images = table.images.read(body, position + bitmaps * size)
-    if kind == EventType.UPDATE_ROWS:
-        pairs = zip(images[::2], images[1::2], strict=True)
-        return ",".join(f'{{"before_cols":{before},"after_cols":{after}}}' for before, after in pairs), "Update"
-    rows = '{"cols":' + '},{"cols":'.join(images) + "}"
-    return rows, "Add" if kind == EventType.WRITE_ROWS else "Delete"

@@ -3,7 +3,8 @@
 `read_code` gives for a column where its bytes are (`Layout`) and the f-string text of its value, in which `{...}` holds
 expressions over the variable `v$` (the bytes or number read; `$` stands for the column's index). row_image.py joins the
 fragments into one function per table.
-The JSON forms are those of shared/values.py.
+The JSON forms are those of shared/values.py. The text is *narrow*: each of its characters stands for one byte of UTF-8,
+so that Python never stores it with two or four bytes a character, and encoding it is a copy.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
 from typing import Any
 
+import orjson
+
 from cdc_producer import table_map as t
 from cdc_producer.decimals import TWO_DIGITS, decimal_code, decimal_size
 from cdc_producer.json_binary import json_value
 from cdc_producer.table_map import Column
 from shared.values import UTF8_CHARSETS
+
+#: types whose values are text when their column has a character set; ENUM and SET have one and are numbers
+TEXTS = (t.VARCHAR, t.STRING, t.BLOB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,16 @@ def encoded_json(charset: str, value: bytes) -> str:
     return f'{{"EncodedString":{{"charset":"{charset}","base64":"{base64.b64encode(value).decode()}"}}}}'
 
 
+def narrow(text: str) -> str:
+    """The same JSON text, one character for each byte of its UTF-8."""
+    return text.encode().decode("latin-1")
+
+
 def read_code(column: Column, *, as_bytes: bool = False) -> ReadCode:
     """The fragments of one column, which call what HELPERS names; `as_bytes` does not decode text."""
     code = READERS[column.type](column)
-    if as_bytes and column.charset is not None and column.charset.name in UTF8_CHARSETS:
-        return ReadCode(code.layout, code.prepare, f"{{encoded({column.charset.name!r}, v$)}}")
+    if as_bytes and column.type in TEXTS and column.charset is not None and column.charset.name in UTF8_CHARSETS:
+        return ReadCode(code.layout, "", f"{{encoded({column.charset.name!r}, v$)}}")
     return code
 
 
@@ -92,8 +103,8 @@ def _signed(column: Column) -> str:
 
 
 def _real(code: str, size: int, variant: str) -> Callable[[Column], ReadCode]:
-    # repr: the shortest digits that give the same double back, -0.0 included
-    return lambda column: ReadCode(field(code, size), "", _scalar(variant, "v$!r"))
+    # the shortest digits that give the same double back, -0.0 included; in a third of the time repr takes
+    return lambda column: ReadCode(field(code, size), "", _scalar(variant, "real(v$).decode()"))
 
 
 def _year(column: Column) -> ReadCode:
@@ -131,8 +142,9 @@ def _datetime(column: Column) -> ReadCode:
     """40 bits: sign 1, year * 13 + month 17, day 5, hour 5, minute 6, second 6; then the fraction."""
     size, whole, micros = _fraction(column)
     text = (
-        '{{"DateTime":{{{date[w$ >> 17]},"hour":{digits[w$ >> 12 & 31]},"minute":{digits[w$ >> 6 & 63]}'
-        ',"second":{digits[w$ & 63]},"subsecond":{' + micros + "}}}}}"
+        '{{"DateTime":{{{date[w$ >> 17]},{clock[w$ >> 6 & 2047]},"second":{digits[w$ & 63]},"subsecond":{'
+        + micros
+        + "}}}}}"
     )
     return ReadCode(field(f"{5 + size}s", 5 + size), f'v$ = from_bytes(v$, "big"); w$ = {whole} - {1 << 39}', text)
 
@@ -153,9 +165,13 @@ def _bit(column: Column) -> ReadCode:
 
 
 def _members(variant: str) -> Callable[[Column], ReadCode]:
-    return lambda column: ReadCode(
-        field(f"{column.size}s", column.size), 'v$ = from_bytes(v$, "little")', _scalar(variant, "v$")
-    )
+    def read(column: Column) -> ReadCode:
+        if column.size <= 2:
+            return ReadCode(field(" BH"[column.size], column.size), "", _scalar(variant, "v$"))
+        layout = field(f"{column.size}s", column.size)
+        return ReadCode(layout, 'v$ = from_bytes(v$, "little")', _scalar(variant, "v$"))
+
+    return read
 
 
 def _text(prefix: Callable[[Column], int]) -> Callable[[Column], ReadCode]:
@@ -168,7 +184,8 @@ def _text(prefix: Callable[[Column], int]) -> Callable[[Column], ReadCode]:
             pad = f"v$ = v$.ljust({column.size}, zero)" if column.type == t.STRING else ""
             return ReadCode(layout, pad, _quoted("Blob", "base64(v$)"))
         if column.charset.name in UTF8_CHARSETS:
-            return ReadCode(layout, "", '{{"String":{quote(v$.decode())}}}')
+            # Decoding tells whether it is UTF-8; the text itself would be wide.
+            return ReadCode(layout, "v$.isascii() or v$.decode()", '{{"String":{quote(v$.decode("latin-1"))}}}')
         return ReadCode(layout, "", f"{{encoded({column.charset.name!r}, v$)}}")
 
     return read
@@ -225,12 +242,14 @@ HELPERS: dict[str, Any] = {
     "date": _Dates(),
     #: looking up the text of a small number costs half of formatting it
     "digits": tuple(map(str, range(64))),
+    "clock": tuple(f'"hour":{packed >> 6},"minute":{packed & 63}' for packed in range(2048)),
     "two_digits": TWO_DIGITS,
+    "real": orjson.dumps,
     "from_bytes": int.from_bytes,
     "quote": json_string,
     "encoded": encoded_json,
     "base64": lambda value: b2a_base64(value, newline=False).decode(),
-    "json": json_value,
+    "json": lambda value: narrow(json_value(value)),
     "zero": b"\0",
     "negative": ',"negative":true',
 }

@@ -17,6 +17,7 @@ from cdc_producer.appender import Appender
 from cdc_producer.binlog import BinlogReader
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
+from cdc_producer.decoders import most_decoders
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.resume import Resume, from_record
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError, causes
@@ -28,7 +29,7 @@ from shared.topic import TopicWriter, open_writer
 logger = logging.getLogger(__name__)
 
 #: bytes of records that may wait while the batch before them is being appended
-MAX_BYTES = 4 << 20
+MAX_BYTES = 2 << 20
 #: a moved position with nothing to publish is told this often (seconds)
 HEARTBEAT_INTERVAL = 3.0
 PROGRESS_INTERVAL = 5.0
@@ -87,9 +88,11 @@ class Producer:
             connection = ReplicationConnection(
                 self.profile.database, self._server_id, self._server_uuid, resume.position
             )
+            capture = self._capture(facts, resume)
             try:
-                self._publish(topic, connection, self._capture(facts, resume), facts)
+                self._publish(topic, connection, capture, facts)
             finally:
+                capture.close()
                 connection.close()
         finally:
             topic.close()
@@ -123,12 +126,14 @@ class Producer:
         return facts, resume
 
     def _capture(self, facts: LeaderFacts, resume: Resume) -> Capture:
-        return Capture(self.profile.mysql_resource_name, DatabaseFilter(self.profile.filters), facts, resume)
+        databases = DatabaseFilter(self.profile.filters)
+        return Capture(self.profile.mysql_resource_name, databases, facts, resume, most_decoders())
 
     def _publish(
         self, topic: TopicWriter, connection: ReplicationConnection, capture: Capture, facts: LeaderFacts
     ) -> None:
         reader = BinlogReader(capture.edge)
+        outgoing = capture.outgoing
         progress = _Progress(capture)
         if self.profile.database.start == "latest" and capture.sequence < 0:
             # An empty topic would forget where "latest" was when the producer first asked.
@@ -138,28 +143,39 @@ class Producer:
             while True:
                 waiting = not connection.more()
                 now = time.monotonic()
-                if capture.records and (appender.idle or capture.bytes > MAX_BYTES):
+                if outgoing.records and (appender.idle or outgoing.bytes > MAX_BYTES):
                     appender.append(capture.take())
                 if self._at_end(capture) or self._may_stop(capture, now):
                     break
                 if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat(facts.uuid):
                     beaten = now
                 progress.report(now)
-                if waiting and not connection.wait(0.005 if capture.records else 0.2):
-                    continue
                 try:
+                    if outgoing.waiting:
+                        outgoing.advance(wait=waiting)
+                    elif waiting:
+                        connection.wait(0.005 if outgoing.records else 0.2)
+                    if waiting and not connection.more():
+                        continue
                     for raw in connection.events():
                         for event in reader.read(raw):
                             capture.feed(event)
                 except LeaderError as error:
                     # What came before it is whole and belongs into the topic.
-                    appender.append(capture.take())
+                    self._finish(capture, appender)
                     if isinstance(error, UnsupportedError) and not capture.verified:
                         raise self._stranger(capture) from error
                     raise
             capture.heartbeat(facts.uuid)
-            appender.append(capture.take())
+            self._finish(capture, appender)
         logger.info("stopped at %s, sequence %d", capture.edge, capture.sequence)
+
+    def _finish(self, capture: Capture, appender: Appender) -> None:
+        """Append all that was captured, up to an operation that cannot be decoded, whose error is raised."""
+        try:
+            capture.outgoing.finish()
+        finally:
+            appender.append(capture.take())
 
     def _stranger(self, capture: Capture) -> LeaderError:
         """What is at the place where the topic ends is no transaction at all."""

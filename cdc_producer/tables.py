@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
 
 from cdc_producer import table_map as t
 from cdc_producer.binlog import BinlogEvent
+from cdc_producer.columns import narrow
 from cdc_producer.row_image import RowImages
 from cdc_producer.table_map import Charsets, Column, TableMap, read_names, read_table_map
 from shared.events import resource_uri
-from shared.filters import DatabaseFilter
 from shared.values import UTF8_CHARSETS
 
 #: table maps remembered by their bytes; a leader writes the same one before every statement
@@ -34,22 +34,27 @@ class Table:
 
     #: JSON text of the event key `uri`
     uri: str
-    #: JSON text of `,"columns":[..],"operation":`
+    #: narrow JSON text of `,"columns":[..],"operation":`
     columns: str
-    #: JSON text of what follows the operation: types, and key when there is one
+    #: narrow JSON text of what follows the operation: types, and key when there is one
     facts: str
     images: RowImages
     #: number of columns, for the row event that says it again
     width: int
+    #: body of the TABLE_MAP event that told all this
+    source: bytes
 
 
 class Tables:
-    """Table maps -> tables; None for a table the filter leaves out."""
+    """Table maps -> tables; None for a table of a database that is left out."""
 
-    def __init__(self, resource: str, databases: DatabaseFilter, charsets: Charsets) -> None:
+    def __init__(self, resource: str, databases: Container[str] | None, charsets: Charsets) -> None:
+        """`databases` are those included; None for all."""
         self._resource = resource
         self._databases = databases
         self._charsets = charsets
+        #: what another process needs to make the same, which only gets what is included
+        self.settings = (resource, None, charsets)
         self._remembered: dict[bytes, Table | None] = {}
 
     def table(self, event: BinlogEvent) -> Table | None:
@@ -63,22 +68,23 @@ class Tables:
             self._remembered.clear()
         database, _ = read_names(event.body)
         table = None
-        if database in self._databases:
-            table = self._prepare(read_table_map(event, self._charsets))
+        if self._databases is None or database in self._databases:
+            table = self._prepare(read_table_map(event, self._charsets), event.body)
         self._remembered[layout] = table
         return table
 
-    def _prepare(self, table_map: TableMap) -> Table:
+    def _prepare(self, table_map: TableMap, source: bytes) -> Table:
         uri = json_string(resource_uri(self._resource, table_map.database, table_map.table))
         names = _strings_json(column.name for column in table_map.columns)
         types = _strings_json(column_type(column) for column in table_map.columns)
         key = f',"key":{_strings_json(table_map.key)}' if table_map.key else ""
         return Table(
             uri,
-            f',"columns":{names},"operation":',
-            f',"types":{types}{key}',
+            narrow(f',"columns":{names},"operation":'),
+            narrow(f',"types":{types}{key}'),
             RowImages(table_map.columns),
             len(table_map.columns),
+            source,
         )
 
 

@@ -149,14 +149,18 @@ class Draft:
 
     def encode(self, sequence: int, end: int | None) -> bytes:
         """The record's bytes; `end` is the offset after the transaction when this is its last operation."""
+        head, tail = self.frame(sequence, end)
+        return f"{head}{self.body}{tail}".encode()
+
+    def frame(self, sequence: int, end: int | None) -> tuple[str, str]:
+        """The record's JSON text before and after the body."""
         tail = "}"
         if self.transaction is not None:
             closing = "}}" if end is None else f',"end":{end}}}}}'
             tail = "," + transaction_json(self.transaction, self.index) + closing
-        return (
-            f'{{"uri":{self.uri},"sequence":{sequence},"bn_file":{{"fileName":{json_string(self.position.file)},'
-            f'"offset":{self.position.offset}}}{self.body}{tail}'
-        ).encode()
+        name, offset = json_string(self.position.file), self.position.offset
+        head = f'{{"uri":{self.uri},"sequence":{sequence},"bn_file":{{"fileName":{name},"offset":{offset}}}'
+        return head, tail
 
 
 def query_body(query: Query) -> str:
