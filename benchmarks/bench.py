@@ -23,7 +23,7 @@ from get_mysql import NoMySQLError  # noqa: E402
 from mysql_servers import MySQLServer, ServerError, start_server  # noqa: E402
 from processes import Child, uninterrupted  # noqa: E402
 from programs import ENVIRONMENT  # noqa: E402
-from report import Cost, machine, median  # noqa: E402
+from report import Cost, fastest, machine  # noqa: E402
 from screen import dim  # noqa: E402
 
 #: binlogs never end by themselves, so that a workload is in one file
@@ -116,14 +116,14 @@ class Bench:
         print(dim(f"{time.monotonic() - self._began:6.1f} s  {text}"), flush=True)
 
     def alternate(self, label: str, contenders: Mapping[str, Callable[[], Cost]]) -> dict[str, Cost]:
-        """Measure all of them in turn, `runs` times, so that what disturbs one disturbs all; the medians."""
+        """Measure all of them in turn, `runs` times, so that what disturbs one disturbs all; the fastest runs."""
         costs: dict[str, list[Cost]] = {name: [] for name in contenders}
         for number in range(self.runs):
             for name, measure in contenders.items():
                 cost = measure()
                 costs[name].append(cost)
                 self.say(f"{label}, run {number + 1} of {self.runs}, {name}: {cost.seconds:.2f} s")
-        return {name: median(found) for name, found in costs.items()}
+        return {name: fastest(found) for name, found in costs.items()}
 
 
 def program(module: str, profile: Path, *options: str) -> list[str]:
@@ -135,7 +135,7 @@ def arguments(description: str | None, rows: int, runs: int) -> argparse.Argumen
     """The options all benchmarks have, with their defaults."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--rows", type=positive, default=rows, metavar="N", help="rows of the largest workload")
-    parser.add_argument("--runs", type=positive, default=runs, metavar="N", help="measurements of each, for the median")
+    parser.add_argument("--runs", type=positive, default=runs, metavar="N", help="measurements of each")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all data and logs")
     return parser
 

@@ -107,7 +107,7 @@ def body(options: argparse.Namespace, bench: Bench) -> None:
     prepare(leader)
     many_rows(bench, leader, options.rows)
     single_rows(bench, leader, options.transactions)
-    one_transaction(bench, leader, options.rows)
+    one_transaction(bench, leader, options.transaction_rows)
 
 
 def write(bench: Bench, leader: MySQLServer, what: str, action: Callable[[], None]) -> Readers:
@@ -165,5 +165,8 @@ def reached(results: dict[str, Result], library: float, *others: str) -> list[st
 if __name__ == "__main__":
     parser = arguments(__doc__, rows=1_000_000, runs=3)
     parser.add_argument("--transactions", type=positive, default=100_000, metavar="N", help="transactions of one row")
+    parser.add_argument(
+        "--transaction-rows", type=positive, default=1_000_000, metavar="N", help="rows of the largest transaction"
+    )
     chosen = parser.parse_args()
     sys.exit(main(chosen, partial(body, chosen)))

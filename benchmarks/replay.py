@@ -11,7 +11,7 @@ from functools import partial
 from bench import Bench, BenchError, arguments, cpu_seconds, main, positive, program
 from mysql_servers import FOLLOWER, LEADER, RELAXED, MySQLServer
 from programs import write_profiles
-from report import Cost, Result, count, median, table
+from report import Cost, Result, count, fastest, table
 from workloads import DATABASE, create_table, delete, insert_single_rows, insert_statements, prepare, update
 
 REPLAY = "replay"
@@ -178,11 +178,11 @@ def one_transaction(bench: Bench, race: Race, rows: int, startups: list[dict[str
 
 
 def report(title: str, rows: int, costs: list[dict[str, Cost]], startups: list[dict[str, Cost]], *notes: str) -> None:
-    """Print the medians of one workload."""
+    """Print the fastest runs of one workload."""
     table(
         title, "rows",
         [
-            Result(name, rows, median([found[name] for found in costs]), median([found[name] for found in startups]))
+            Result(name, rows, fastest([found[name] for found in costs]), fastest([found[name] for found in startups]))
             for name in costs[0]
         ],
         *notes,
