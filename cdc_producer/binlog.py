@@ -45,6 +45,7 @@ class EventType:
     TRANSACTION_CONTEXT = 36
     VIEW_CHANGE = 37
     XA_PREPARE = 38
+    PARTIAL_UPDATE_ROWS = 39
     TRANSACTION_PAYLOAD = 40
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
@@ -58,7 +59,6 @@ REFUSED = {
     24: "rows in the format before MySQL 5.6 (log_bin_use_v1_row_events)",
     25: "rows in the format before MySQL 5.6 (log_bin_use_v1_row_events)",
     26: "an incident: the leader itself lost changes",
-    39: "a partial JSON update (binlog_row_value_options=PARTIAL_JSON); unset it on the leader",
 }
 
 HEADER = Struct("<IBIIIH")  # timestamp, type, server_id, size, end offset (low 32 bits), flags

@@ -73,6 +73,7 @@ class Capture:
             EventType.WRITE_ROWS: self._rows,
             EventType.UPDATE_ROWS: self._rows,
             EventType.DELETE_ROWS: self._rows,
+            EventType.PARTIAL_UPDATE_ROWS: self._rows,
             EventType.XID: self._end,
             EventType.XA_PREPARE: self._end,
             EventType.ROTATE: self._rotate,
@@ -250,6 +251,11 @@ class Capture:
             raise UnsupportedError(
                 f"rows at {event.where()} belong to an XA transaction, which may still be rolled back after it is in"
                 " the binlog; XA transactions on replicated databases are not supported"
+            )
+        if event.type == EventType.PARTIAL_UPDATE_ROWS:
+            raise UnsupportedError(
+                f"rows of {table.uri} at {event.where()} are a partial JSON update"
+                " (binlog_row_value_options=PARTIAL_JSON); unset it on the leader; it cannot be replicated"
             )
         operation = RowsOperation(event, table)
         self._decoders.take(operation)

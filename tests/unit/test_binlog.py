@@ -96,7 +96,6 @@ def test_one_altered_bit_stops(bit: int) -> None:
     ("kind", "says"),
     [
         (26, "incident"),
-        (39, "PARTIAL_JSON"),
         (18, "STATEMENT"),
         (23, "before MySQL 5.6"),
         (43, "does not know"),
