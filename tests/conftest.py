@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest_plugins = ["fix_crash", "fix_mysql", "fix_replication"]
+pytest_plugins = ["fix_crash", "fix_mysql", "fix_parity", "fix_replication"]
 
 pytest.register_assert_rewrite("helpers", "fix_replication", "topic_audit")
 

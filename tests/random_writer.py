@@ -45,6 +45,8 @@ WORDS = (
     "trailing  ",
     "%s {} `q`",
 )
+#: of changes, and how often each of them
+KINDS, WEIGHTS = ("rows", "transaction", "big", "definition"), (55, 36, 1, 8)
 #: definitions of columns that come and go
 ADDED = ("INT", "INT NOT NULL DEFAULT 7", "VARCHAR(30) DEFAULT 'é'", "DATETIME DEFAULT CURRENT_TIMESTAMP", "JSON")
 
@@ -52,9 +54,13 @@ ADDED = ("INT", "INT NOT NULL DEFAULT 7", "VARCHAR(30) DEFAULT 'é'", "DATETIME 
 class RandomWriter:
     """Changes some databases of a leader, used with `with`; leaving it raises what a thread should not have met."""
 
-    def __init__(self, leader: Server, databases: Sequence[str], outside: str, seed: int, threads: int = 3) -> None:
-        """`outside` is one more database that some of the transactions write too."""
+    def __init__(
+        self, leader: Server, databases: Sequence[str], outside: str, seed: int, threads: int = 3, *,
+        definitions: bool = True,
+    ) -> None:  # fmt: skip
+        """`outside` is one more database that some of the transactions write too; without `definitions` only rows."""
         self.leader = leader
+        self._weights = WEIGHTS if definitions else (*WEIGHTS[:-1], 0)
         self.outside = outside
         self.databases = tuple(databases)
         self.done: Counter[str] = Counter()
@@ -98,7 +104,7 @@ class RandomWriter:
                     connection.cursor().execute("SET lock_wait_timeout = 2, innodb_lock_wait_timeout = 2")
                 # what an error left of the change before
                 connection.cursor().execute("ROLLBACK")
-                self.done[_Changes(connection, random, self.databases, self.outside).one()] += 1
+                self.done[_Changes(connection, random, self.databases, self.outside).one(self._weights)] += 1
             except Exception as error:
                 if is_link_error(error):
                     connection = None
@@ -125,9 +131,9 @@ class _Changes:
     def database(self) -> str:
         return self.random.choice(self.databases)
 
-    def one(self) -> str:
+    def one(self, weights: Sequence[int]) -> str:
         """Make one change and name it."""
-        (kind,) = self.random.choices(("rows", "transaction", "big", "definition"), (55, 36, 1, 8))
+        (kind,) = self.random.choices(KINDS, weights)
         if kind == "rows":
             change = self._rows()
             change()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from cdc_consumer.parity import fence, plan, selftest
 from cdc_consumer.parity.conclusion import Conclusion
+from cdc_consumer.parity.definitions import Definitions, define
 from cdc_consumer.parity.history import History
 from cdc_consumer.parity.images import Images
 from cdc_consumer.parity.model import Round, Run, SchemaDifference, ServerFacts, TableName
@@ -24,13 +25,12 @@ from cdc_consumer.parity.ranges import Reading
 from cdc_consumer.parity.repairing import repair_follower, write_repair
 from cdc_consumer.parity.report.differences import FILE
 from cdc_consumer.parity.scan import Cluster, Scan, Stopped
-from cdc_consumer.parity.schema.compare import compare_schemas
 from cdc_consumer.parity.schema.read import TableRecord, read_schema, read_tables
 from cdc_consumer.parity.servers import Reader, position_query
 from cdc_consumer.parity.settle import Settlement
 from cdc_consumer.parity.spark import Spark
 from cdc_consumer.parity.state import State
-from shared.errors import AuditError
+from shared.errors import AuditError, TableMovedError
 from shared.filters import DatabaseFilter
 from shared.profile import ParityProfile
 
@@ -94,8 +94,9 @@ class Audit:
                 results = conclusion.results(self._splits, self._skipped)
         run = conclusion.run(
             plan=self._digest(), started=self._started, leader=self._facts[0], follower=self._facts[1],
-            ended=self._both(self._position), spark=spark, tables=results, schema=self._schema_differences,
-            rounds=self._rounds, progress=self._progress, interrupted=self._stopped(),
+            ended=self._both(self._position), spark=spark, tables=results,
+            schema=self._of_tables(self._definitions.real), rounds=self._rounds, progress=self._progress,
+            interrupted=self._stopped(),
         )  # fmt: skip
         conclusion.write(run)
         if self._options.parquet:
@@ -105,22 +106,37 @@ class Audit:
     # the plan
 
     def _plan(self) -> None:
-        named = self._profile.filters.include_dbs or ()
         self._facts = self._both(self._server_facts)
-        leader, follower = self._both(lambda reader: reader.use(lambda c: read_schema(c, self._databases, named)))
-        self._schema = (leader, follower)
+        self._definitions = self._define()
+        leader, follower = self._definitions.leader, self._definitions.follower
+        plan.refuse_unknown(self._profile.filters, {*leader.databases, *follower.databases})
         tables = plan.chosen({*leader.tables, *follower.tables}, self._options.tables)
-        self._schema_differences = _of_tables(compare_schemas(leader, follower), tables, bool(self._options.tables))
-        self._shapes, self._skipped = plan.shapes(leader, follower, tables)
+        unclear = [name for name in self._definitions.unclear if name in tables or not self._options.tables]
+        self._shapes, self._skipped = plan.shapes(leader, follower, [name for name in tables if name not in unclear])
+        self._skipped += [plan.Skipped(name, self._definitions.doubt) for name in unclear]
+        if self._options.where:
+            plan.check_where(self._options.where, self._shapes, self._follower)
         self._splits: dict[int, str] = {}
         self._state = State(self._folder, self._digest(), self._started.isoformat(), resumed=self._resumed)
-        self._both(self._test)
+        #: tables altered while they were planned, and the server's words
+        self._moved: dict[int, str] = {}
         for number, shape in enumerate(self._shapes):
-            self._split(number, follower.tables[shape.name])
+            try:
+                self._begin(number, follower.tables[shape.name])
+            except TableMovedError as error:
+                self._moved[number] = str(error)
 
-    def _test(self, reader: Reader) -> None:
-        for shape in self._shapes:
-            selftest.check(shape, reader)
+    def _define(self) -> Definitions:
+        named, limits = self._profile.filters.include_dbs or (), self._profile.limits
+        return define(
+            lambda reader: reader.use(lambda connection: read_schema(connection, self._databases, named)),
+            self._leader, self._follower, self._position_sql, limits.fence_seconds, self._stopped,
+        )  # fmt: skip
+
+    def _begin(self, number: int, record: TableRecord) -> None:
+        """Trust the hash of a table, and cut it into ranges."""
+        self._both(lambda reader: selftest.check(self._shapes[number], reader))
+        self._split(number, record)
 
     def _split(self, number: int, record: TableRecord) -> None:
         shape = self._shapes[number]
@@ -183,10 +199,10 @@ class Audit:
         return stack.enter_context(History(self._profile.topic, {shape.name: shape for shape in self._shapes}))
 
     def _find(self, spark: Future[Cluster], history: History | None) -> None:
-        """Compare all rows and settle the suspects; once more the tables whose definition changed meanwhile."""
+        """Compare all rows and settle the suspects; again the tables whose definition changed meanwhile."""
         if self._options.since is not None:
             self._only_since(history, self._options.since)
-        for last in (False, True):
+        for last in (False, False, True):
             scan = Scan(
                 self._profile, self._state, self._shapes, self._options.where, self._sizes.leaf_rows, self._position_sql
             )
@@ -196,31 +212,49 @@ class Audit:
                 settlement.rounds(self._progress.began, self._stopped, self._round)
             except Stopped:
                 return
-            moved = {**scan.moved, **settlement.moved, **self._changed()}
+            moved = {**self._moved, **scan.moved, **settlement.moved, **self._changed()}
             if not moved or self._stopped():
                 return
-            for number in moved:
-                self._replan(number, moved[number], last)
+            self._replan(moved, history, last)
 
     def _settlement(self, history: History | None) -> Settlement:
-        images = [Images(Reading(shape, self._options.where)) for shape in self._shapes]
+        # a row may be in --where on one side only: what is suspect is looked at wherever it is
+        images = [Images(Reading(shape)) for shape in self._shapes]
         return Settlement(
             self._state, images, self._leader, self._follower, self._position_sql, history,
             self._profile.limits.fence_seconds,
         )  # fmt: skip
 
-    def _replan(self, number: int, reason: str, last: bool) -> None:
-        """Begin anew with a table whose definition changed; the second time it stays undecided."""
-        name = self._shapes[number].name
-        self._state.forget(number)
-        tables = self._both(lambda reader: reader.use(lambda connection: read_tables(connection, [name])).get(name))
-        shape = plan.shape_of(name, *tables)
-        if last or isinstance(shape, plan.Skipped) or tables[1] is None:
-            self._state.give_up(number, f"schema moved: {reason if last else getattr(shape, 'reason', reason)}")
-            return
+    def _replan(self, moved: Mapping[int, str], history: History | None, last: bool) -> None:
+        """Begin anew with tables whose definition changed; after the last time they stay undecided."""
+        self._moved = {}
+        if not last:
+            self._definitions = self._define()
+        for number, reason in moved.items():
+            self._state.forget(number)
+            try:
+                left = reason if last else self._plan_again(number, history)
+            except TableMovedError as error:
+                self._moved[number] = left = str(error)
+            if left:
+                self._state.give_up(number, f"schema moved: {left}")
+
+    def _plan_again(self, number: int, history: History | None) -> str:
+        """Why it cannot be, "" when it was."""
+        name, found = self._shapes[number].name, self._definitions
+        leader, follower = found.leader.tables.get(name), found.follower.tables.get(name)
+        if name in found.unclear:
+            return found.doubt
+        if leader is None and follower is None:
+            return "it was dropped during the audit"
+        shape = plan.shape_of(name, leader, follower)
+        if isinstance(shape, plan.Skipped) or follower is None:
+            return getattr(shape, "reason", "")
         self._shapes[number] = shape
-        self._both(lambda reader: selftest.check(shape, reader))
-        self._split(number, tables[1])
+        if history is not None:
+            history.know(shape)
+        self._begin(number, follower)
+        return ""
 
     def _round(self, found: Round) -> None:
         self._rounds.append(found)
@@ -241,21 +275,24 @@ class Audit:
         """Tables that are not what they were when the audit began."""
         names = [shape.name for shape in self._shapes]
         now = self._both(lambda reader: reader.use(lambda connection: read_tables(connection, names)))
-        changed = {}
-        for number, name in enumerate(names):
-            for schema, tables in zip(self._schema, now, strict=True):
-                if name not in tables or tables[name].fingerprint != schema.fingerprint(name):
-                    changed[number] = "its definition changed during the audit"
-        return changed
+        before = (self._definitions.leader.tables, self._definitions.follower.tables)
+        return {
+            number: "its definition changed during the audit"
+            for number, name in enumerate(names)
+            if any(_fingerprint(old, name) != _fingerprint(new, name) for old, new in zip(before, now, strict=True))
+        }
+
+    def _of_tables(self, found: list[SchemaDifference]) -> list[SchemaDifference]:
+        """Without --tables all; with it only what belongs to one of them."""
+        names = {*(shape.name for shape in self._shapes), *(skipped.table for skipped in self._skipped)}
+        return [each for each in found if not self._options.tables or TableName(each.database, each.parent) in names]
+
+
+def _fingerprint(tables: Mapping[TableName, TableRecord], name: TableName) -> str | None:
+    return tables[name].fingerprint if name in tables else None
 
 
 def _stop(spark: Future[Cluster]) -> None:
     """End the session, also one that is still starting; that it could not start was said already."""
     if spark.exception() is None:
         spark.result().stop()
-
-
-def _of_tables(found: list[SchemaDifference], tables: list[TableName], narrowed: bool) -> list[SchemaDifference]:
-    """Without --tables all; with it only what belongs to one of them."""
-    names = set(tables)
-    return [each for each in found if not narrowed or TableName(each.database, each.parent) in names]

@@ -51,8 +51,8 @@ EPILOG = """A profile:
   leader_threads = 40             # pauses while the leader runs more threads
   window = "22:00-06:00"
 
-The user of the leader needs: GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON flvDb.* and GRANT REPLICATION CLIENT ON *.*;
-the one of the follower the same, and SELECT on fluvio_cdc.*.
+The user of the leader needs: GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON flvDb.* and GRANT REPLICATION CLIENT,
+SHOW_ROUTINE ON *.*; the one of the follower the same but for REPLICATION CLIENT, and SELECT ON fluvio_cdc.*.
 
 The consumer should be running: rows that differ are judged when it has caught up with what the leader showed.
 On a cluster: spark-submit --master spark://host:7077 cdc_consumer/parity/job.py PROFILE

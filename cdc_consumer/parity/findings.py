@@ -13,7 +13,7 @@ from cdc_consumer.parity.model import Difference, Shape, TableName
 from cdc_consumer.parity.patterns import Patterns
 from cdc_consumer.parity.row_keys import key_of
 from cdc_consumer.parity.stages import stage_of
-from shared.errors import TopicError
+from shared.errors import EventError, TopicError
 from shared.events import Position
 
 #: rows whose events are looked for at the same time
@@ -35,10 +35,28 @@ def explained(
     rest = iter(differences)
     number = 0
     while batch := list(islice(rest, BATCH)):
-        traces = _traces(batch, shapes, history, applied) if history is not None and number < BATCHES else None
+        traces = _by_edge(batch, shapes, history, applied) if history is not None and number < BATCHES else {}
         number += 1
         for difference in batch:
-            yield _explained(difference, shapes[difference.table], traces, patterns)
+            found = traces.get(_edge(difference, applied))
+            yield _explained(difference, shapes[difference.table], found, patterns)
+
+
+def _edge(difference: Difference, applied: Position) -> Position:
+    """Up to where its events say something of it: what writes a row that keeps changing later does not."""
+    if difference.evidence.proof != "after-image":
+        return applied
+    file, _, offset = difference.evidence.follower.rpartition(":")
+    return Position(file, int(offset))
+
+
+def _by_edge(
+    batch: Sequence[Difference], shapes: Mapping[TableName, Shape], history: History, applied: Position
+) -> Mapping[Position, Traces | None]:
+    groups: dict[Position, list[Difference]] = defaultdict(list)
+    for difference in batch:
+        groups[_edge(difference, applied)].append(difference)
+    return {edge: _traces(group, shapes, history, edge) for edge, group in groups.items()}
 
 
 def _traces(
@@ -49,7 +67,7 @@ def _traces(
         wanted[difference.table].add(key_of(difference, shapes[difference.table]))
     try:
         return history.last_events(wanted, applied, RECORDS)
-    except TopicError:
+    except (TopicError, EventError):
         return None  # the rows differ all the same
 
 

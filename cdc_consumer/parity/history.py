@@ -103,6 +103,10 @@ class History:
     def close(self) -> None:
         self._topic.close()
 
+    def know(self, shape: Shape) -> None:
+        """A table was altered since."""
+        self._readers[shape.name] = RowReader(shape)
+
     def touched(self, wanted: Wanted, after: Position, until: Position, timeout: float) -> Touched:
         """The rows that may have been written in (after, until], as either image of an event tells.
 

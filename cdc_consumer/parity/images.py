@@ -49,19 +49,15 @@ class Images:
                     seen[tuple(row[:-1])] = row[-1] or ""
         return seen
 
-    def row(self, ask: Ask, key: Key) -> Row | None:
-        """Hash and literals of one row of a table with a key."""
-        found = self._rows(ask, [key])
-        return found.get(key)
-
     def rows(self, suspects: Sequence[Suspect], theirs: Seen, ours: Seen, leader: Reader, follower: Reader) -> Rows:
         """The whole rows of suspects whose sides differ."""
         if not suspects:
             return Rows(self.shape, {}, {}, theirs, ours)
         keys = [suspect.key for suspect in suspects]
-        return Rows(self.shape, self._rows(leader.rows, keys), self._rows(follower.rows, keys), theirs, ours)
+        return Rows(self.shape, self.read(leader.rows, keys), self.read(follower.rows, keys), theirs, ours)
 
-    def _rows(self, ask: Ask, keys: Sequence[Key]) -> dict[Key, Row]:
+    def read(self, ask: Ask, keys: Sequence[Key]) -> dict[Key, Row]:
+        """The whole rows with these keys that are there; of a table without a key with these hashes."""
         names = [column.name for column in self.shape.columns]
         found: dict[Key, Row] = {}
         if not self.shape.key:

@@ -10,7 +10,7 @@ the session `canonical.SESSION` sets up, the same text on both servers for the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from shared.mysql import quote_name
@@ -138,10 +138,16 @@ class Difference:
 
     def record(self) -> dict[str, Any]:
         """The line of differences.jsonl."""
+        evidence = {**_fields(self.evidence), "events": [event._asdict() for event in self.evidence.events]}
         return {
-            **asdict(self), "table": self.table.table, "database": self.table.database, "columns": self.columns,
-            "evidence": {**asdict(self.evidence), "events": [event._asdict() for event in self.evidence.events]},
+            **_fields(self), "table": self.table.table, "database": self.table.database, "columns": self.columns,
+            "evidence": evidence,
         }  # fmt: skip
+
+
+def _fields(of: Difference | Evidence) -> dict[str, Any]:
+    """By name. (`asdict` would copy every value, which takes longer than all else that is done with a difference.)"""
+    return {field.name: getattr(of, field.name) for field in fields(of)}
 
 
 @dataclass(frozen=True, slots=True)

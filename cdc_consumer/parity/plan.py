@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc_consumer.parity.model import Column, Shape, TableName
@@ -12,7 +12,8 @@ from cdc_consumer.parity.schema.read import ColumnRecord, Schema, TableRecord
 from cdc_consumer.parity.servers import Reader
 from cdc_consumer.parity.split import split
 from cdc_consumer.parity.task import Task
-from shared.errors import ProfileError
+from shared.errors import AuditError, ProfileError, ServerGoneError
+from shared.profile import Filters
 
 #: types whose literals MySQL compares with the column in the column's own order
 KEY_TYPES = frozenset(
@@ -21,12 +22,21 @@ KEY_TYPES = frozenset(
         "timestamp", "char", "varchar", "binary", "varbinary", "tinytext", "text", "tinyblob", "blob",
     }
 )  # fmt: skip
-#: rows of a leaf: fewer would cost more round trips, more would make a busy table's leaves differ
-LEAF_ROWS = 2000
-#: rows of a task at least and at most, about a second of work
-TASK_ROWS = (20_000, 250_000)
 #: tasks for each of Spark's cores, so that the last ones end at about the same time
 TASKS_PER_CORE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How finely tables are cut."""
+
+    #: fewer would cost more round trips, more would make a busy table's leaves differ
+    leaf_rows: int = 2000
+    #: rows of a task at least and at most, about a second of work
+    task_rows: tuple[int, int] = (20_000, 250_000)
+
+
+SIZES = Sizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,26 @@ class Skipped:
 
     table: TableName
     reason: str
+
+
+def refuse_unknown(filters: Filters, databases: Collection[str]) -> None:
+    """Raises ProfileError when there is nothing to compare; `databases` are those of both servers."""
+    for name in filters.include_dbs or ():
+        if name not in databases:
+            raise ProfileError(f"filters.include_dbs names {name}, a database that neither server has")
+    if not databases:
+        raise ProfileError("filters.exclude_dbs leaves no database to compare")
+
+
+def check_where(where: str, shapes: Iterable[Shape], follower: Reader) -> None:
+    """Raises ProfileError when --where is no condition on the rows of one of the tables."""
+    for shape in shapes:
+        try:
+            follower.rows(Reading(shape, where).nothing())
+        except ServerGoneError:
+            raise
+        except AuditError as error:
+            raise ProfileError(f"--where cannot be asked of {shape.name}: {error}") from None
 
 
 def chosen(names: Iterable[TableName], patterns: Sequence[str]) -> list[TableName]:
@@ -113,17 +143,17 @@ def _key(leader: TableRecord, follower: TableRecord) -> tuple[str, ...]:
 
 
 def tasks(
-    shape: Shape, record: TableRecord, follower: Reader, cores: int, leaf_rows: int, where: str
+    shape: Shape, record: TableRecord, follower: Reader, cores: int, sizes: Sizes, where: str
 ) -> tuple[list[Task], str]:
     """The ranges of one table as tasks numbered from 0, and how they were found: see TableResult.split."""
     if not shape.key:
-        return [Task(0, shape, EVERYTHING, record.rows, where, leaf_rows, (0.0, 1.0))], "no key"
-    least, most = TASK_ROWS
+        return [Task(0, shape, EVERYTHING, record.rows, where, sizes.leaf_rows, (0.0, 1.0))], "no key"
+    least, most = sizes.task_rows
     wanted = min(max(record.rows // (cores * TASKS_PER_CORE), least), most)
     ranges, method = split(Reading(shape, where), follower, record.rows, wanted)
     places = [index / len(ranges) for index in range(len(ranges) + 1)]
     expected = max(record.rows // len(ranges), 1)
     return [
-        Task(number, shape, part, expected, where, leaf_rows, (places[number], places[number + 1]))
+        Task(number, shape, part, expected, where, sizes.leaf_rows, (places[number], places[number + 1]))
         for number, part in enumerate(ranges)
     ], method

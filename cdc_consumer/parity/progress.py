@@ -71,8 +71,9 @@ class Progress:
         lag: float | None = None
         threads: int | None = None
         try:
-            lag = fence.lag_seconds(self._leader, self._follower, self._position_sql)
-            threads = threads_running(self._leader)
+            with self._leader.at_once(), self._follower.at_once():
+                lag = fence.lag_seconds(self._leader, self._follower, self._position_sql)
+                threads = threads_running(self._leader)
         except CdcError:
             pass  # a server is away; what needs it will say so
         self.samples.append(Sample(round(now, 2), rows, suspects, lag, threads))

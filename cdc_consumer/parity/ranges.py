@@ -22,6 +22,13 @@ class Range(NamedTuple):
 
 EVERYTHING = Range()
 
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit"})
+
+
+def is_integer(shape: Shape) -> bool:
+    """The key is one whole number, so that any other may be a bound. (YEAR is none: MySQL takes its 50 for 2050.)"""
+    return len(shape.key) == 1 and shape.column(shape.key[0]).data_type in _INTEGERS
+
 
 def inside(key: Sequence[str], part: Range) -> list[str]:
     """Predicates, all of which are true for the rows of the range; `key` are the names of the key's columns."""
@@ -103,6 +110,10 @@ class Reading:
         names = self.shape.key[: len(start)]
         predicates = [*inside(self.shape.key, part), _beyond(names, start, ">", ">=")]
         return self._select(self._key, predicates, f" ORDER BY {self._order} LIMIT 1")
+
+    def nothing(self) -> str:
+        """No row, but an error where the SELECT is none."""
+        return self._select("1", [], " LIMIT 0")
 
     def estimate(self, part: Range) -> str:
         """EXPLAIN of a scan of the range; its column `rows` is the optimizer's guess."""

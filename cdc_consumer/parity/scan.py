@@ -12,10 +12,12 @@ from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.state import State
 from cdc_consumer.parity.task import Outcome, Setup, Task
 from cdc_consumer.parity.throttle import window_closes, window_opens
+from shared.errors import ServerGoneError
 from shared.profile import ParityProfile
 
-#: seconds after which the tasks of a wave give back what they have not read, so that what is known can be kept
-WAVE_SECONDS = 60.0
+#: seconds after which the tasks of a wave give back what they have not read, so that what is known can be kept: of the
+#: first, and at most; one in between takes as long as all before it
+WAVE_SECONDS = (5.0, 60.0)
 #: waves in a row that may find nothing to do because a server is too busy
 IDLE_WAVES = 20
 
@@ -59,7 +61,7 @@ class Scan:
 
     def run(self, spark: Cluster, stopped: Callable[[], bool], tick: Callable[[int, int], None]) -> None:
         """Compare until nothing is open or `stopped`; `tick` hears of rows and suspects in this process so far."""
-        idle = 0
+        idle, began = 0, time.monotonic()
         while not stopped() and idle < IDLE_WAVES:
             tasks = self._tasks()
             if not tasks:
@@ -68,12 +70,15 @@ class Scan:
                 continue
             shapes = {number: shape for shape, number in ((shape, task.number) for shape, task in tasks)}
             outcomes = spark.run(
-                [task for _, task in tasks], self._setup(spark), lambda *seen: _tick(tick, stopped, seen)
-            )
+                [task for _, task in tasks], self._setup(spark, time.monotonic() - began),
+                lambda *seen: _tick(tick, stopped, seen),
+            )  # fmt: skip
             self._state.keep([(shapes[outcome.task.number], outcome) for outcome in outcomes])
             for outcome in outcomes:
                 if outcome.moved:
                     self.moved[shapes[outcome.task.number]] = outcome.error
+                if outcome.gone:
+                    raise ServerGoneError(outcome.error)
             progress = any(outcome.compared.leaves or outcome.error for outcome in outcomes)
             idle = 0 if progress else idle + 1
 
@@ -84,8 +89,11 @@ class Scan:
             for number, shape, part, expected, place in self._state.open_parts()
         ]
 
-    def _setup(self, spark: Cluster) -> Setup:
-        return Setup(self._profile, self._position_sql, spark.workers, time.time() + WAVE_SECONDS)
+    def _setup(self, spark: Cluster, elapsed: float) -> Setup:
+        least, most = WAVE_SECONDS
+        return Setup(
+            self._profile, self._position_sql, spark.workers, time.time() + min(max(elapsed, least), most)
+        )  # fmt: skip
 
     def _wait_for_window(self, stopped: Callable[[], bool]) -> bool:
         """Sleep until rows may be read; True when it had to."""

@@ -35,19 +35,23 @@ def _changes(column: Column, name: str) -> Iterator[str]:
     kind = column.data_type
     if kind in _INTEGERS:
         yield f"CAST({name} AS UNSIGNED) ^ 1" if kind == "bit" or "unsigned" in column.type else f"{name} ^ 1"
-    elif kind in ("float", "double"):
-        # the neighbouring DOUBLE; a neighbouring FLOAT is further away
-        yield f"IF({name} = 0, 5e-324, {name} * (1 + {'1.2e-7' if kind == 'float' else '2.3e-16'}))"
+    elif kind == "float":
+        yield f"IF({name} = 0, 1e-45, {name} * (1 - 6e-8))"
+    elif kind == "double":
+        # the neighbouring DOUBLE; the largest one has none above it
+        yield f"IF(ABS({name}) < 4e-308, {name} + 5e-324, {name} * (1 - 1.2e-16))"
     elif kind == "decimal":
         digits = int(column.type.partition(",")[2].partition(")")[0] or "0")
-        yield f"{name} + {'0.' + '1'.zfill(digits) if digits else '1'}"
+        unit = "0." + "1".zfill(digits) if digits else "1"
+        yield f"IF({name} > 0, {name} - {unit}, {name} + {unit})"
     elif kind in ("char", "varchar") or kind.endswith("text"):
         yield f"CONCAT({name}, ' ')"
         yield f"CONCAT({name}, '#')"
     elif kind in ("binary", "varbinary") or kind.endswith("blob"):
         yield f"CONCAT({name}, x'00')"
     elif kind == "json":
-        yield f"JSON_ARRAY({name})"
+        # as a text: the value itself may be as deep as a JSON can be
+        yield f"JSON_ARRAY(CAST({name} AS CHAR))"
 
 
 def _something(column: Column) -> str:

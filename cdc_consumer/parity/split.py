@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from cdc_consumer.parity.ranges import EVERYTHING, Key, Range, Reading
+from cdc_consumer.parity.ranges import EVERYTHING, Key, Range, Reading, is_integer
 from cdc_consumer.parity.servers import Reader
 
 #: a range is cut again when its guessed rows exceed the wanted ones by this factor
@@ -36,10 +36,10 @@ def split(reading: Reading, follower: Reader, rows: int, wanted: int) -> tuple[l
         return [EVERYTHING], "one range"
     low: Key = tuple(first[0])
     high: Key = tuple(follower.rows(reading.bound("DESC"))[0])
-    numeric = _NUMBER.fullmatch(low[0]) is not None and len(low) == 1
     bounds = _bounds(reading, follower, Range(low, high), rows, wanted, DEPTH)
     ends: list[Key | None] = [None, *bounds, None]
-    return [Range(*pair) for pair in pairwise(ends)], "integer" if numeric else "probe"
+    method = "one range" if not bounds else "integer" if is_integer(reading.shape) else "probe"
+    return [Range(*pair) for pair in pairwise(ends)], method
 
 
 def _bounds(reading: Reading, follower: Reader, part: Range, rows: int, wanted: int, depth: int) -> list[Key]:
@@ -75,7 +75,7 @@ def _probes(reading: Reading, follower: Reader, low: Key, high: Key, parts: int)
     last = low
     for point in points(low[place], high[place], parts):
         key = (*low[:place], point)
-        if len(low) > 1 or not _NUMBER.fullmatch(point):
+        if not is_integer(reading.shape):
             found = follower.rows(reading.following(key, Range(last, high)))
             if not found:
                 return

@@ -71,6 +71,9 @@ class State:
                 f"the run in {folder} compared something else: the profile, the options or a table changed since;"
                 " start a new one without --resume"
             )
+        # what a server that was away, or a consumer that did not run, left undecided may be decided now
+        self._db.execute("UPDATE part SET done = 0, error = NULL WHERE error <> ''")
+        self._db.execute("UPDATE suspect SET state = 'open', rounds = 0, reason = '' WHERE state = 'undecided'")
 
     def close(self) -> None:
         self._db.close()

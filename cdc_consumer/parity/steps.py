@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from cdc_consumer.parity.ranges import Key, Range, Reading
+from cdc_consumer.parity.ranges import Key, Range, Reading, is_integer
 from cdc_consumer.parity.servers import Reader
-
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
 class Steps:
@@ -49,7 +47,6 @@ class NumberSteps(Steps):
 
 def steps(reading: Reading, reader: Reader, part: Range, leaf_rows: int, expected_rows: int) -> Steps:
     """The cheapest way for this table's key."""
-    shape = reading.shape
-    if len(shape.key) == 1 and shape.column(shape.key[0]).data_type in _INTEGERS:
+    if is_integer(reading.shape):
         return NumberSteps(reading, reader, part, leaf_rows, expected_rows)
     return Steps(reading, reader, part, leaf_rows)

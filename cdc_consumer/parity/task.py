@@ -11,7 +11,7 @@ from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.ranges import Range, Reading
 from cdc_consumer.parity.servers import Reader
 from cdc_consumer.parity.throttle import Throttle
-from shared.errors import CdcError, TableMovedError, causes
+from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
 from shared.profile import ParityProfile
 
 
@@ -50,8 +50,13 @@ class Outcome:
     error: str = ""
     #: the table is not what it was when the audit began
     moved: bool = False
+    #: a server does not answer: nothing was found out, and all is left
+    gone: bool = False
     seconds: float = field(default=0.0)
 
+
+#: suspects after which a task gives back what is left: memory stays flat where everything differs
+MOST_SUSPECTS = 10_000
 
 #: of this process; Spark uses a worker for many tasks
 _readers: dict[ParityProfile, tuple[Reader, Reader]] = {}
@@ -59,26 +64,21 @@ _readers: dict[ParityProfile, tuple[Reader, Reader]] = {}
 
 def run(task: Task, setup: Setup) -> Outcome:
     """Never raises what a retry would not mend: an error is part of the outcome."""
-    outcome = Outcome(task, Compared())
+    outcome = Outcome(task, Compared(), rest=task.part)
     if time.time() > setup.until:
-        outcome.rest = task.part
         return outcome
     began = time.monotonic()
     leader, follower = _connections(setup)
     try:
-        leader.take_slot()
-        follower.take_slot()
-        _compare(task, setup, leader, follower, outcome)
-    except TableMovedError as error:
-        outcome.error, outcome.moved = causes(error), True
+        if leader.take_slot(setup.until) and follower.take_slot(setup.until):
+            outcome.rest = _compare(task, setup, leader, follower, outcome)
+    except ServerGoneError as error:
+        return Outcome(task, Compared(), rest=task.part, error=causes(error), gone=True)
     except CdcError as error:
-        outcome.error = causes(error)
+        outcome.rest, outcome.error, outcome.moved = None, causes(error), isinstance(error, TableMovedError)
     finally:
-        for reader in (leader, follower):
-            try:
-                reader.free_slot()
-            except CdcError:
-                reader.close()  # which frees it too
+        leader.free_slot()
+        follower.free_slot()
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -94,16 +94,27 @@ def _connections(setup: Setup) -> tuple[Reader, Reader]:
     return _readers[profile]
 
 
-def _compare(task: Task, setup: Setup, leader: Reader, follower: Reader, outcome: Outcome) -> None:
+def _compare(task: Task, setup: Setup, leader: Reader, follower: Reader, outcome: Outcome) -> Range | None:
+    """What is left of the range."""
     reading = Reading(task.shape, task.where)
     if not task.shape.key:
-        copies.compare(reading, leader, follower, outcome.compared)
-        return
+        outcome.compared = _copies(reading, leader, follower)
+        return None
     throttle = Throttle(setup.profile.limits, leader, follower, setup.position_sql, 1 / setup.workers)
     with Leaves(reading, leader, follower, task.leaf_rows) as leaves:
         before = 0
         for rest in leaves.compare(task.part, task.expected_rows, outcome.compared):
             rows, before = outcome.compared.leader_rows - before, outcome.compared.leader_rows
-            if not throttle.allows(rows) or time.time() > setup.until:
-                outcome.rest = rest
-                return
+            full = len(outcome.compared.suspects) > MOST_SUSPECTS
+            if full or not throttle.allows(rows) or time.time() > setup.until:
+                return rest
+    return None
+
+
+def _copies(reading: Reading, leader: Reader, follower: Reader) -> Compared:
+    """The table is read in one go: when a link breaks, from its beginning once more."""
+    try:
+        copies.compare(reading, leader, follower, found := Compared())
+    except ServerGoneError:
+        copies.compare(reading, leader, follower, found := Compared())
+    return found
