@@ -61,7 +61,7 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
     address: dict[str, Any] = {"host": database.host, "port": database.port}
     if database.unix_socket is not None:
         address = {"unix_socket": _expand(database.unix_socket)}
-    connection: Any = pymysql.connect(
+    connection: Any = _Connection(
         **address,
         **_encryption(database.tls),
         user=database.user,
@@ -76,6 +76,20 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
     if database.unix_socket is None:
         _keep_alive(connection._sock)
     return cast(Connection, connection)
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class _Connection(pymysql.connections.Connection):
+    """Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, a tenth of a second long."""
+
+    def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+        return sslp if isinstance(sslp, ssl.SSLContext) else _unverified()
 
 
 def _keep_alive(link: socket.socket) -> None:
