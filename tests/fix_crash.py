@@ -1,4 +1,4 @@
-"""How much the crash tests kill, and the seed of what they do."""
+"""How much the crash tests kill and the live audits audit, and the seed of what they do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=KILLS,
         help="how many SIGKILLs the random crash tests share (%(default)s); above 300 add -o faulthandler_timeout=0",
     )
-    group.addoption("--seed", type=int, help="of the random crash tests; each failure prints it")
+    group.addoption(
+        "--audits", type=int, default=1, help="how many of a busy leader, undamaged and damaged (%(default)s)"
+    )
+    group.addoption("--seed", type=int, help="of the random tests; each failure prints it")
 
 
 @pytest.fixture
 def kills(pytestconfig: pytest.Config) -> int:
     return int(pytestconfig.getoption("kills"))
+
+
+@pytest.fixture
+def audits(pytestconfig: pytest.Config) -> int:
+    return int(pytestconfig.getoption("audits"))
 
 
 @pytest.fixture

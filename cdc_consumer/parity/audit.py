@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cdc_consumer.parity import fence, plan, selftest
+from cdc_consumer.parity.cascades import silent_cascades
 from cdc_consumer.parity.conclusion import Conclusion
 from cdc_consumer.parity.definitions import Definitions, define
 from cdc_consumer.parity.history import History
@@ -35,6 +36,8 @@ from shared.filters import DatabaseFilter
 from shared.profile import ParityProfile
 
 T = TypeVar("T")
+#: a follower lacks most of a table when the leader has more times its rows
+LACKING = 4
 
 
 class Audit:
@@ -140,10 +143,14 @@ class Audit:
 
     def _split(self, number: int, record: TableRecord) -> None:
         shape = self._shapes[number]
+        # the leader is not asked for ranges, unless the follower lacks most of the table
+        theirs, reader = self._definitions.leader.tables[shape.name], self._follower
+        if theirs.rows > LACKING * (record.rows + 1):
+            record, reader = theirs, self._leader
         self._progress.expected_rows += record.rows
         if self._state.planned(number):
             return
-        tasks, method = plan.tasks(shape, record, self._follower, self._cores, self._sizes, self._options.where)
+        tasks, method = plan.tasks(shape, record, reader, self._cores, self._sizes, self._options.where)
         self._splits[number] = method
         self._state.plan(number, tasks)
 
@@ -196,7 +203,9 @@ class Audit:
     def _open_history(self, stack: ExitStack) -> History | None:
         if self._profile.topic is None:
             return None
-        return stack.enter_context(History(self._profile.topic, {shape.name: shape for shape in self._shapes}))
+        history = History(self._profile.topic, {shape.name: shape for shape in self._shapes})
+        history.know_cascades(silent_cascades(self._leader))
+        return stack.enter_context(history)
 
     def _find(self, spark: Future[Cluster], history: History | None) -> None:
         """Compare all rows and settle the suspects; again the tables whose definition changed meanwhile."""

@@ -72,7 +72,9 @@ def _traces(
 
 
 def _explained(difference: Difference, shape: Shape, traces: Traces | None, patterns: Patterns) -> Difference:
-    cause = cause_of(difference.leader, difference.follower, shape) or patterns.of(difference)
+    # of copies too many or too few both sides show the same row
+    damage = "" if difference.kind == "copies" else cause_of(difference.leader, difference.follower, shape)
+    cause = damage or patterns.of(difference)
     if traces is None:
         return replace(difference, cause=cause)
     events = traces.of(shape.name, key_of(difference, shape))

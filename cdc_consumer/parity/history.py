@@ -89,6 +89,7 @@ class History:
         """`shapes` are of all tables that may be asked for."""
         self._topic = TopicWalk(settings)
         self._readers = {name: RowReader(shape) for name, shape in shapes.items()}
+        self._below: Mapping[TableName, Collection[TableName]] = {}
         #: the key `uri` of a record -> its table, None for a statement's
         self._tables: dict[bytes, TableName | None] = {}
 
@@ -107,6 +108,10 @@ class History:
         """A table was altered since."""
         self._readers[shape.name] = RowReader(shape)
 
+    def know_cascades(self, below: Mapping[TableName, Collection[TableName]]) -> None:
+        """Table -> tables of which any row may have changed, without an event, where an event wrote the table."""
+        self._below = below
+
     def touched(self, wanted: Wanted, after: Position, until: Position, timeout: float) -> Touched:
         """The rows that may have been written in (after, until], as either image of an event tells.
 
@@ -115,16 +120,18 @@ class History:
         indexes = _indexes(wanted)
         found: dict[TableName, set[Key]] = {table: set() for table in wanted}
         ddl: set[str] = set()
-        low, high = place(after), place(until)
+        low, high, tables = place(after), place(until), wanted.keys() | self._below.keys()
         entries = self._topic.walk(self._before(after), None, timeout) if low < high else iter(())
         for entry in entries:
-            operation = self._operation(entry, wanted) if low <= entry.place < high else None
+            operation = self._operation(entry, tables) if low <= entry.place < high else None
             if isinstance(operation, Query):
                 ddl.update(operation.writes)
             elif operation is not None:
                 table = _table(operation)
-                for key, _ in self._written(operation):
+                for key, _ in self._written(operation) if table in indexes else ():
                     found[table].update(indexes[table].match(key))
+                for below in indexes.keys() & self._below.get(table, ()):
+                    found[below].update(indexes[below].keys)
             if entry.edge >= high:
                 break
         for table, index in indexes.items():
@@ -185,19 +192,22 @@ class History:
         """What the last of these events made of each row that one wrote."""
         indexes = _indexes(wanted)
         found: dict[TableName, dict[Key, Image | Unknown | None]] = {table: {} for table in wanted}
+        tables = wanted.keys() | self._below.keys()
         for entry in entries:
-            operation = self._operation(entry, wanted)
+            operation = self._operation(entry, tables)
             if isinstance(operation, Query):
                 for table, index in indexes.items():
                     if table.database in operation.writes:
                         found[table] = dict.fromkeys(index.keys, UNKNOWN)
             elif operation is not None:
                 table = _table(operation)
-                for known, row in self._written(operation):
+                for known, row in self._written(operation) if table in indexes else ():
                     # without a key there may be more copies of the row
                     told = None not in known and bool(self._readers[table].shape.key)
                     image = None if row is None else dict(zip(operation.columns, row, strict=True))
                     found[table].update(dict.fromkeys(indexes[table].match(known), image if told else UNKNOWN))
+                for below in indexes.keys() & self._below.get(table, ()):
+                    found[below] = dict.fromkeys(indexes[below].keys, UNKNOWN)
         return found
 
     def keys_since(self, sequence: int) -> Touched:

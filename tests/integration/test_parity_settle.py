@@ -1,0 +1,303 @@
+"""Settling suspects: positions that cannot be trusted, snapshots that break, rows that change there and back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fix_mysql import StartServer
+from fix_parity import Parity, parity_of
+from fix_replication import Replicate, Replication
+from helpers import wait_until
+from mysql_servers import LEADER, Server
+from programs import binlog_end
+
+from cdc_consumer.parity import fence, servers, settle, throttle
+from cdc_consumer.parity.cascades import silent_cascades
+from cdc_consumer.parity.history import UNKNOWN, History
+from cdc_consumer.parity.model import Column, Shape, TableName
+from cdc_consumer.parity.servers import Ask, Reader, position_query
+from cdc_consumer.parity.settle import Interval, Settlement
+from cdc_consumer.parity.throttle import Throttle
+from shared.errors import HistoryError, ServerGoneError, TopicLinkError
+from shared.events import Position
+from shared.profile import Database, Limits, Tls
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(20))"
+
+
+@pytest.fixture
+def damaged(parity: Parity) -> Parity:
+    """Two rows that differ; no topic."""
+    parity.leader.execute(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')", database=parity.database)
+    parity.follower.execute(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'x')", database=parity.database)
+    return parity
+
+
+@pytest.fixture
+def running(replicate: Replicate, leader: Server, follower: Server, database: str) -> Replication:
+    """Both programs, and one row that differs."""
+    replication = replicate(leader, follower, [database], producer={"database": {"heartbeat_seconds": 0.1}})
+    replication.play(f"CREATE DATABASE {database}")
+    replication.play(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    replication.start()
+    replication.catch_up()
+    replication.follower.execute(
+        "SET sql_log_bin = 0", "UPDATE t SET note = 'x' WHERE id = 1", database=replication.database
+    )
+    return replication
+
+
+@pytest.fixture
+def reader(follower: Server) -> Iterator[Callable[..., Reader]]:
+    made: list[Reader] = []
+
+    def make(server: Server = follower, **options: Any) -> Reader:
+        address = Database(host=server.host, port=server.port, user="root", tls=Tls(mode="off"))
+        made.append(Reader("follower", address, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def position(server: Server, *, files: int = 0, more: int = 0) -> str:
+    """The server's, moved on."""
+    file, _, offset = binlog_end(server).partition(":")
+    name, _, number = file.rpartition(".")
+    return f"{name}.{int(number) + files:06}:{int(offset) + more}"
+
+
+# positions
+
+
+@pytest.mark.parametrize("ahead", [{"files": 1}, {"more": 1}], ids=["file", "offset"])
+def test_a_follower_that_is_ahead_of_its_leader(damaged: Parity, ahead: dict[str, int]) -> None:
+    """The leader's binlog was reset, or it is the leader of somebody else: nothing can be told."""
+    damaged.keep_position(position(damaged.leader, **ahead))
+    audited = damaged.audit()
+    assert (audited.status, audited.differences) == (3, []), audited.out
+    assert len(audited.run["undecided"]) == 2
+    assert all("is not the leader of this follower" in each["reason"] for each in audited.run["undecided"])
+
+
+def test_positions_of_a_look_are_in_order() -> None:
+    one, two, three = Position("b.999999", 900), Position("b.1000000", 4), Position("b.1000000", 157)
+    assert Interval(one, two, three, two).in_order
+    # reset after the first look: the interval ends before it began, and holds no event
+    assert not Interval(three, three, one, three).in_order
+    assert not Interval(one, one, two, three).in_order
+
+
+def test_a_binlog_that_ends_without_a_transaction(running: Replication) -> None:
+    parity = parity_of(running, [running.database], limits={"fence_seconds": 20})
+    for statement in (
+        "FLUSH BINARY LOGS",
+        "CREATE DATABASE IF NOT EXISTS test_elsewhere",
+        "DROP DATABASE test_elsewhere",
+    ):
+        running.leader.execute(statement)
+        audited = parity.audit()
+        assert (audited.status, len(audited.differences)) == (1, 1), audited.out
+
+
+# rows
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_there_and_back_again_between_two_looks(
+    running: Replication, back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader's row is alike before and after, and a follower that is right shows another one in between."""
+    reach, frozen, turns = Settlement._reach, Reader.frozen, iter([back])
+
+    def write(note: str) -> None:
+        running.play(f"UPDATE t SET note = '{note}' WHERE id = 1")
+        running.catch_up()
+
+    def reach_later(self: Settlement, edge: Position) -> bool:
+        if back := next(turns, False):
+            write("there")
+            monkeypatch.setattr(Reader, "frozen", look_and_turn_back)
+        return reach(self, edge) or back
+
+    def look_and_turn_back(self: Reader, look: Callable[[Ask], Any]) -> Any:
+        monkeypatch.setattr(Reader, "frozen", frozen)
+        seen = frozen(self, look)
+        write("a")
+        return seen
+
+    monkeypatch.setattr(Settlement, "_reach", reach_later)
+    audited = parity_of(running, [running.database]).audit()
+    assert (audited.status, len(audited.differences)) == ((0, 0) if back else (1, 1)), audited.err
+
+
+@pytest.mark.parametrize("error", [HistoryError, TopicLinkError])
+def test_a_topic_that_cannot_tell(
+    running: Replication, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        running.leader.execute("FLUSH BINARY LOGS")
+        raise error("the topic is gone")
+
+    def busy(self: Settlement, edge: Position) -> bool:
+        running.leader.execute("FLUSH BINARY LOGS")
+        return reach(self, edge)
+
+    reach = Settlement._reach
+    monkeypatch.setattr(settle, "ROUNDS", settle.HOT_ROUNDS + 1)
+    monkeypatch.setattr(Settlement, "_reach", busy)
+    for method in ("touched", "images_at"):
+        monkeypatch.setattr(History, method, fails)
+    audited = parity_of(running, [running.database]).audit()
+    assert (audited.status, audited.differences) == (3, []), audited.err
+    assert [each["reason"] for each in audited.run["undecided"]] == ["the topic is gone"]
+
+
+def test_a_stop_while_the_follower_is_waited_for(running: Replication, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not settled is no more undecided than it was: the resumed run settles it."""
+    parity, asked = parity_of(running, [running.database]), []
+    parity.stopped = lambda: bool(asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(fence, "wait_until_applied", lambda *_: asked.append(True))
+        stopped = parity.audit()
+    assert (stopped.status, stopped.differences) == (130, []), stopped.err
+    asked.clear()
+    assert stopped.folder is not None
+    resumed = parity.audit("--resume", stopped.folder.name)
+    assert resumed.status == 1
+    assert len(replace(resumed, folder=stopped.folder).differences) == 1
+
+
+# connections
+
+
+def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, reader: Callable[..., Reader]) -> None:
+    follower, database = parity.follower, parity.database
+    follower.execute(TABLE, "INSERT INTO t VALUES (1, 'a')", database=database)
+    one = reader()
+    breaks = [
+        lambda: follower.execute(f"TRUNCATE {database}.t"),
+        lambda: follower.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}"),
+    ]
+
+    def look(ask: Ask) -> Any:
+        ask("SELECT 1")
+        if breaks:
+            breaks.pop()()
+        return ask(f"SELECT COUNT(*) FROM {database}.t")
+
+    assert one.frozen(look) == [(0,)]
+    assert not breaks
+
+    def fail(ask: Ask) -> None:
+        ask(f"SELECT COUNT(*) FROM {database}.t")
+        raise HistoryError
+
+    with pytest.raises(HistoryError):
+        one.frozen(fail)
+    # no later look may see that snapshot
+    follower.execute(f"INSERT INTO {database}.t VALUES (2, 'b')")
+    assert one.rows(f"SELECT COUNT(*) FROM {database}.t") == [(1,)]
+
+
+def test_statements_that_somebody_ends(reader: Callable[..., Reader], follower: Server) -> None:
+    one, ended = reader(statement_seconds=30.0), []
+
+    def slow(ask: Any) -> Any:
+        if not ended:
+            ended.append(follower.execute(f"KILL QUERY {ask.thread_id()}"))
+        return servers.rows(ask, "SELECT COUNT(*) FROM information_schema.columns")
+
+    assert one.use(slow)
+    with pytest.raises(Exception, match=r"longer than limits\.statement_seconds"):
+        reader(statement_seconds=0.05).rows(
+            "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b"
+        )
+
+
+def test_slots_count_readers(reader: Callable[..., Reader], follower: Server) -> None:
+    one, two = reader(slots=1), reader(slots=1)
+    soon = time.time() - 1
+    assert one.take_slot(soon)
+    assert not two.take_slot(soon)
+    # a reader that is cut off takes its slot along
+    follower.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}")
+    assert one.rows("SELECT 1")
+    assert not two.take_slot(soon)
+    one.free_slot()
+    assert two.take_slot(soon)
+    two.free_slot()
+    one.free_slot()
+
+
+def test_a_server_that_is_away(reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = Server("127.0.0.1", 1)
+    with pytest.raises(ServerGoneError), (away := reader(nobody)).at_once():
+        away.rows("SELECT 1")
+    monkeypatch.setattr(servers, "PATIENCE", 0.5)
+    began = time.monotonic()
+    with pytest.raises(ServerGoneError):
+        reader(nobody).rows("SELECT 1")
+    assert 0.5 <= time.monotonic() - began < 5
+
+
+def test_the_audit_pauses(running: Replication, reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+    leader, follower = reader(running.leader), reader()
+    where = position_query(follower, running.system_database, running.topic.name)
+    monkeypatch.setattr(throttle, "INTERVAL", 0.0)
+    monkeypatch.setattr(throttle, "PATIENCE", 0.0)
+
+    def allows(**limits: Any) -> bool:
+        return Throttle(Limits(**limits), leader, follower, where, 1.0).allows(1)
+
+    assert allows(leader_threads=1000)
+    assert not allows(leader_threads=0)
+    assert allows(lag_seconds=0.2)
+    running.consumer.stop()
+    running.play("INSERT INTO t VALUES (3, 'c')")
+    wait_until(lambda: not allows(lag_seconds=0.2), "the lag is seen")
+    running.consumer.start()
+    running.catch_up()
+    assert allows(lag_seconds=0.2)
+
+
+# changes without an event
+
+
+@pytest.mark.parametrize("native", ["ON", "OFF"])
+def test_rows_that_change_with_the_row_they_refer_to(
+    native: str,
+    replicate: Replicate,
+    own_server: StartServer,
+    follower: Server,
+    database: str,
+    reader: Callable[..., Reader],
+) -> None:
+    """What InnoDB cascades, as all of it before MySQL 9.6, is in no event: those of the row above must do."""
+    leader = own_server((*LEADER, f"--loose-innodb-native-foreign-keys={native}"), server_id=11)
+    replication = replicate(leader, follower, [database])
+    replication.play(f"CREATE DATABASE {database}")
+    low, key = TableName(database, "low"), ("7",)
+    replication.play(
+        "CREATE TABLE top (id INT PRIMARY KEY)",
+        "CREATE TABLE middle (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES top (id) ON UPDATE CASCADE)",
+        "CREATE TABLE low (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES middle (id) ON UPDATE CASCADE)",
+        "INSERT INTO top VALUES (1)", "INSERT INTO middle VALUES (1)", "INSERT INTO low VALUES (7, 1)",
+    )  # fmt: skip
+    before = fence.position(binlog_end(leader))
+    replication.play("UPDATE top SET id = 2")
+    after = fence.position(binlog_end(leader))
+    assert replication.produce().returncode == 0
+
+    columns = tuple(Column(name, "int", "int", None, True, False) for name in ("id", "up"))
+    with History(replication.topic, {low: Shape(low, columns, ("id",))}) as history:
+        history.know_cascades(silent_cascades(reader(leader)))
+        assert history.touched({low: [key]}, before, after, 5.0).keys[low] == {key}
+        assert history.image_at(low, key, before) == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 1}}
+        last = history.image_at(low, key, after)
+        assert last is UNKNOWN if native == "ON" else last == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 2}}
