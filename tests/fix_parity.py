@@ -16,6 +16,7 @@ import pytest
 from fix_replication import Replication
 from mysql_servers import Server
 from programs import Program, binlog_end, run_program
+from type_cases import SESSION
 
 from cdc_consumer.parity import cli, task
 from cdc_consumer.parity.audit import Audit
@@ -26,6 +27,8 @@ from cdc_consumer.positions import NOTHING, Mark, PositionTables
 from shared.profile import TopicSettings
 
 MODULE = "cdc_consumer.parity"
+#: of a table: literals of the key -> kind, and for changed rows the columns that differ
+Rows = Mapping[tuple[str, ...], tuple[str, ...]]
 #: so small that tables of some rows have many leaves and tasks
 TINY = Sizes(leaf_rows=3, task_rows=(7, 7))
 
@@ -94,7 +97,16 @@ class Audited:
         (found,) = (table for table in self.run["tables"] if table["table"] == name)
         return dict(found)
 
-    def rows(self, table: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+    def found(self) -> dict[str, Rows]:
+        """What is different in each table with a difference; all of them with a key. Nothing may be undecided."""
+        assert not self.run["undecided"], self.err
+        return {table["table"]: rows for table in self.run["tables"] if (rows := self.rows(table["table"]))}
+
+    def kinds(self) -> set[tuple[str, str]]:
+        """Table and kind of each difference."""
+        return {(each.table.table, each.kind) for each in self.differences}
+
+    def rows(self, table: str) -> Rows:
         """Of a table with a key: literals of the key -> kind, and for changed rows the columns that differ."""
         found = [each for each in self.differences if each.table.table == table]
         rows = {
@@ -102,6 +114,13 @@ class Audited:
         }
         assert len(rows) == len(found), f"a row of {table} is reported twice, or the table has no key"
         return rows
+
+    def assert_refused(self, status: int, *words: str) -> None:
+        """Fail unless it ended with `status` and one line that contains all `words`."""
+        assert self.status == status, self.err
+        (line,) = self.err.splitlines()
+        assert line.startswith("cdc-parity: ") and not self.out
+        assert all(word in line for word in words), line
 
     def _json(self, name: str) -> dict[str, Any]:
         loaded: dict[str, Any] = json.loads(self._file(name).read_text())
@@ -160,6 +179,11 @@ class Parity:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.profile.write_text("\n".join(lines) + "\n")
 
+    def write(self, both: Sequence[str], leader: Sequence[str] = (), follower: Sequence[str] = ()) -> None:
+        """Run statements on both servers, and then some on one of them only; every odd value gets in."""
+        for server, own in ((self.leader, leader), (self.follower, follower)):
+            server.execute(SESSION, *both, *own, database=self.database)
+
     def keep_position(self, position: str) -> None:
         """Before each audit let the follower tell that it has applied all up to file:offset; nothing moves it."""
         self._position = position
@@ -187,6 +211,13 @@ class Parity:
             except SystemExit as usage:  # of argparse
                 status = int(str(usage.code))
         return self._audited(status, out.getvalue(), err.getvalue(), before)
+
+    def assert_found(self, planted: Mapping[str, Rows]) -> Audited:
+        """Fail unless an audit in this process finds exactly these differences, in these tables."""
+        result = self.audit()
+        assert result.found() == planted
+        assert result.status == (1 if planted or result.schema else 0)
+        return result
 
     def resume(self, audited: Audited, *arguments: str) -> Audited:
         """Go on with a run, in this process."""
@@ -225,6 +256,26 @@ def parity(leader: Server, follower: Server, database: str, tmp_path: Path) -> I
     for server in (leader, follower):
         server.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
     yield Parity(tmp_path / "parity", leader, follower, [database])
+
+
+THREE_TABLES = [
+    "CREATE TABLE a (id INT PRIMARY KEY, v INT, name VARCHAR(20))", "CREATE TABLE b (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE other (v INT)",
+    "INSERT INTO a VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 3, 'three'), (4, 4, 'a secret')",
+    "INSERT INTO b VALUES (1, 1), (2, 2), (3, 3)", "INSERT INTO other VALUES (1), (2)",
+]  # fmt: skip
+#: one row of each
+DAMAGE = [
+    "UPDATE a SET v = 0, name = 'another secret' WHERE id = 4", "DELETE FROM b WHERE id = 1",
+    "INSERT INTO other VALUES (2)",
+]  # fmt: skip
+
+
+@pytest.fixture
+def damaged(parity: Parity) -> Parity:
+    """Three tables; in `a` a row is changed, in `b` one is missing, of one in `other` there is a copy too many."""
+    parity.write(THREE_TABLES, [], DAMAGE)
+    return parity
 
 
 def parity_of(replication: Replication, databases: Sequence[str], **profile: Mapping[str, Any]) -> Parity:

@@ -103,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error("--repair needs the values that --no-values leaves out")
     if given.since is not None and given.since < 0:
         command.error("--since takes a sequence, 0 or more")
+    if given.cores is not None and given.cores < 1:
+        command.error("--cores takes a number, 1 or more")
     options = Options(
         tuple(given.tables), given.where, given.since, given.resume, given.repair, not given.no_values,
         given.parquet, given.cores,

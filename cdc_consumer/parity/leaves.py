@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from cdc_consumer.parity.ranges import Key, Range, Reading
 from cdc_consumer.parity.servers import Reader
 from cdc_consumer.parity.steps import Steps, steps
 
-#: a leaf whose sides hold more times the wanted rows is cut again before its hashes are fetched
+#: a leaf of which a side holds more times the wanted rows is cut again before its hashes are fetched
 OVERSIZED = 4
 #: upper bounds in milliseconds of the histogram of leaves
 BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000)
@@ -57,25 +57,44 @@ class Leaves:
     def compare(self, part: Range, expected_rows: int, found: Compared) -> Iterator[Range]:
         """Compare the range; yields what is left of it after every leaf, where the caller may stop.
 
-        The follower finds the leaves' bounds. A range without any row of its own is one leaf.
+        The follower finds the leaves' bounds, unless the leader has far more rows there.
         """
         low, done = part.low, 0
         ends = steps(self._reading, self._follower, part, self._leaf_rows, expected_rows)
         high = ends.after(low, 0)
+        if high is None and self._oversized(expected_rows):
+            ends, high = self._steps_of(self._leader, part, low)
         while True:
             began = time.monotonic()
             leaf = Range(low, high or part.high)
-            theirs = self._beside.submit(self._digest, self._leader, leaf)
+            asked = self._beside.submit(self._digest, self._leader, leaf)
             ours = self._digest(self._follower, leaf)
-            # found while the leader may still be reading
+            # found while the leader may still be reading, unless it is the one to find it
+            if ends.reader is self._leader:
+                wait([asked])
             after = None if high is None else ends.after(high, ours[0])
-            self._judge(leaf, theirs.result(), ours, min(done / max(expected_rows, 1), 1.0), found)
+            theirs = asked.result()
+            if not _same(theirs, ours) and self._oversized(max(theirs[0], ours[0])):
+                # its hashes would fill the memory; the side with more rows finds the bounds from here on
+                larger = self._leader if theirs[0] >= ours[0] else self._follower
+                ends, shorter = self._steps_of(larger, part, low)
+                if shorter != high:
+                    high = shorter
+                    continue
+            self._judge(leaf, theirs, ours, min(done / max(expected_rows, 1), 1.0), found)
             found.time(time.monotonic() - began)
-            done += ours[0]
+            done += max(theirs[0], ours[0])
             if high is None:
                 return
             yield Range(high, part.high)
             low, high = high, after
+
+    def _oversized(self, count: int) -> bool:
+        return count > OVERSIZED * self._leaf_rows
+
+    def _steps_of(self, larger: Reader, part: Range, low: Key | None) -> tuple[Steps, Key | None]:
+        ends = Steps(self._reading, larger, part, self._leaf_rows)
+        return ends, ends.after(low, 0)
 
     def _judge(
         self, leaf: Range, theirs: tuple[int, bytes], ours: tuple[int, bytes], place: float, found: Compared
@@ -85,27 +104,9 @@ class Leaves:
         found.follower_rows += ours[0]
         if theirs[0]:
             found.digest ^= int.from_bytes(theirs[1], "big")
-        # of no rows at all MySQL's XOR has another length
-        if theirs[0] == ours[0] and (theirs[1] == ours[1] or not ours[0]):
-            return
-        found.dirty_leaves += 1
-        larger = self._leader if theirs[0] >= ours[0] else self._follower
-        for part in self._cut(leaf, larger, max(theirs[0], ours[0])):
-            found.suspects += [(key, place) for key in self._unequal(part)]
-
-    def _cut(self, leaf: Range, larger: Reader, count: int) -> Iterator[Range]:
-        """Parts of a leaf that fit into memory: a side may hold far more rows than the one that found the bounds."""
-        if count <= OVERSIZED * self._leaf_rows:
-            yield leaf
-            return
-        ends = Steps(self._reading, larger, leaf, self._leaf_rows)
-        low = leaf.low
-        while True:
-            high = ends.after(low, 0)
-            yield Range(low, high or leaf.high)
-            if high is None:
-                return
-            low = high
+        if not _same(theirs, ours):
+            found.dirty_leaves += 1
+            found.suspects += [(key, place) for key in self._unequal(leaf)]
 
     def _unequal(self, part: Range) -> Iterator[Key]:
         theirs = self._beside.submit(self._hashes, self._leader, part)
@@ -122,6 +123,11 @@ class Leaves:
 
     def _hashes(self, reader: Reader, part: Range) -> dict[Key, str | None]:
         return split_keys(reader.rows(self._reading.hashes(part)))
+
+
+def _same(theirs: tuple[int, bytes], ours: tuple[int, bytes]) -> bool:
+    # of no rows at all MySQL's XOR has another length
+    return theirs[0] == ours[0] and (theirs[1] == ours[1] or not ours[0])
 
 
 def split_keys(rows: Sequence[Sequence[Any]]) -> dict[Key, str | None]:

@@ -36,9 +36,9 @@ def _changes(column: Column, name: str) -> Iterator[str]:
     if kind in _INTEGERS:
         yield f"CAST({name} AS UNSIGNED) ^ 1" if kind == "bit" or "unsigned" in column.type else f"{name} ^ 1"
     elif kind == "float":
-        yield f"IF({name} = 0, 1e-45, {name} * (1 - 6e-8))"
+        # the neighbour; the largest one has none above it
+        yield f"CAST(IF(ABS({name}) < 2e-38, {name} + 1.4e-45, {name} * (1 - 6e-8)) AS FLOAT)"
     elif kind == "double":
-        # the neighbouring DOUBLE; the largest one has none above it
         yield f"IF(ABS({name}) < 4e-308, {name} + 5e-324, {name} * (1 - 1.2e-16))"
     elif kind == "decimal":
         digits = int(column.type.partition(",")[2].partition(")")[0] or "0")

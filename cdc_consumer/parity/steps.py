@@ -11,13 +11,14 @@ class Steps:
 
     def __init__(self, reading: Reading, reader: Reader, part: Range, leaf_rows: int) -> None:
         self._reading = reading
-        self._reader = reader
+        #: who is asked
+        self.reader = reader
         self._part = part
         self._rows = leaf_rows
 
     def after(self, low: Key | None, count: int) -> Key | None:
         """The end of the leaf that begins after `low`, None of the last one; the one before had `count` rows."""
-        found = self._reader.rows(self._reading.step(Range(low, self._part.high), self._rows))
+        found = self.reader.rows(self._reading.step(Range(low, self._part.high), self._rows))
         return tuple(found[0]) if found else None
 
 
@@ -33,13 +34,13 @@ class NumberSteps(Steps):
     def _end(self, which: str, bound: Key | None) -> int | None:
         if bound is not None:
             return int(bound[0])
-        found = self._reader.rows(self._reading.bound(which, self._part))
+        found = self.reader.rows(self._reading.bound(which, self._part))
         return int(found[0][0]) if found else None
 
     def after(self, low: Key | None, count: int) -> Key | None:
         if count > 2 * self._rows:
             self._width = max(self._width * self._rows // count, 1)
-        elif low != self._part.low and count < self._rows // 2:
+        elif low != self._part.low and 2 * count < self._rows:
             self._width *= 2
         end = (self._first if low is None else int(low[0])) + self._width
         return (str(end),) if end < self._last else None

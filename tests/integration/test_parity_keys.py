@@ -117,7 +117,9 @@ def tables(draw: st.DrawFn) -> dict[str, Sides]:
 def sides(case: KeyCase) -> st.SearchStrategy[Sides]:
     """Most rows are the same on both sides."""
     others = st.tuples(*VALUES.values())
-    row = st.tuples(st.tuples(*case.values), others, st.sampled_from(["same"] * 4 + ["missing", "extra", "changed"]), others)
+    row = st.tuples(
+        st.tuples(*case.values), others, st.sampled_from(["same"] * 4 + ["missing", "extra", "changed"]), others
+    )
 
     def split_up(rows: list[Any]) -> Sides:
         leader, follower = [], []
@@ -150,13 +152,17 @@ def fill(parity: Parity, rows: Mapping[str, Sides]) -> None:
                 # of keys that compare equal the first stays
                 statements.append(f"INSERT IGNORE INTO {table} VALUES {', '.join(own[side])}")
         statements.append(f"ANALYZE TABLE {', '.join(rows)}")
-        server.execute("SET NAMES utf8mb4", "SET sql_mode = '', time_zone = '+00:00'", *statements, database=parity.database)
+        server.execute(
+            "SET NAMES utf8mb4", "SET sql_mode = '', time_zone = '+00:00'", *statements, database=parity.database
+        )
 
 
 def by_key(parity: Parity, server: Server, table: str) -> dict[Exact, Exact]:
     keys = CASES[table].columns
     found = server.execute(
-        "SET time_zone = '+00:00'", f"SELECT {', '.join([*keys, *EXACT.values()])} FROM {table}", database=parity.database
+        "SET time_zone = '+00:00'",
+        f"SELECT {', '.join([*keys, *EXACT.values()])} FROM {table}",
+        database=parity.database,
     )
     return {row[: len(keys)]: row[len(keys) :] for row in found}
 
@@ -171,7 +177,11 @@ def expected(parity: Parity, table: str) -> dict[Exact, tuple[Any, ...]]:
     if CASES[table].by == "copies":
         theirs, ours = (by_row(parity, server, table) for server in (parity.leader, parity.follower))
         return {
-            row: ("copies" if theirs[row] and ours[row] else "missing" if theirs[row] else "extra", theirs[row], ours[row])
+            row: (
+                "copies" if theirs[row] and ours[row] else "missing" if theirs[row] else "extra",
+                theirs[row],
+                ours[row],
+            )
             for row in theirs | ours
             if theirs[row] != ours[row]
         }
@@ -183,7 +193,10 @@ def expected(parity: Parity, table: str) -> dict[Exact, tuple[Any, ...]]:
         elif key not in one:
             result[key] = ("extra",)
         elif one[key] != other[key]:
-            result[key] = ("changed", *(name for name, a, b in zip(OTHERS, one[key], other[key], strict=True) if a != b))
+            result[key] = (
+                "changed",
+                *(name for name, a, b in zip(OTHERS, one[key], other[key], strict=True) if a != b),
+            )
     return result
 
 

@@ -1,0 +1,84 @@
+"""The whole audit as a user runs it, with Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from fix_parity import Parity, parity_of
+from fix_replication import Replication
+from programs import ENVIRONMENT, ROOT, run_program
+
+TABLES = [
+    "CREATE TABLE pet (id INT PRIMARY KEY, name VARCHAR(20), weight DOUBLE)", "CREATE TABLE log (line VARCHAR(20))",
+    "INSERT INTO pet VALUES (1, 'Puffball', 0.1), (2, 'Fluffy', 4.2), (3, 'Claws', 3.9), (4, 'Buffy', 1e-9)",
+    "INSERT INTO log VALUES ('a'), ('b'), ('b')",
+]  # fmt: skip
+
+
+def test_from_the_first_row_to_the_repair(replication: Replication, database: str) -> None:
+    """Replicate, damage, audit with all reports, repair, and audit once more."""
+    replication.play(*TABLES)
+    replication.replicate()
+    replication.follower.execute(
+        "UPDATE pet SET weight = 0.10000000000000002 WHERE id = 1", "DELETE FROM pet WHERE id = 3",
+        "INSERT INTO log VALUES ('b')", database=database,
+    )  # fmt: skip
+    parity = parity_of(replication, [database])
+    result = parity.program("--parquet")
+    assert result.status == 1, result.err
+    assert result.rows("pet") == {("1",): ("changed", "weight"), ("3",): ("missing",)}
+    assert [each.copies for each in result.differences if each.table.table == "log"] == [(2, 3)]
+    stages = {(each.table.table, each.kind): (each.stage, each.cause) for each in result.differences}
+    assert stages == {
+        ("pet", "changed"): ("applied wrongly", "weight is different in its last digits"),
+        # a stranger's delete leaves what an insert that was not applied leaves
+        ("pet", "missing"): ("published but not applied", ""),
+        ("log", "copies"): ("follower written by a stranger", ""),
+    }
+    assert all(each.evidence.events for each in result.differences)
+    assert result.run["run"]["master"].startswith("local[") and result.run["run"]["spark"].startswith("4.")
+    assert result.folder is not None
+    files = {path.name for path in result.folder.iterdir()}
+    assert {"run.json", "differences.jsonl", "schema.json", "report.html", "repair.sql", "undo.sql"} <= files
+    assert list((result.folder / "differences.parquet").glob("*.parquet"))
+    lines = result.out.splitlines()
+    assert len(lines) <= 15 and str(result.folder / "report.html") in result.out
+
+    repaired = parity.program("--repair")
+    assert repaired.status == 0, repaired.err
+    assert repaired.differences == [] and repaired.folder is not None
+    before = (repaired.folder / "differences-before-repair.jsonl").read_text().splitlines()
+    assert len(before) == 3 and json.loads(before[0])["kind"] in ("changed", "missing", "copies")
+    replication.same()
+
+
+def test_by_spark_submit(parity: Parity) -> None:
+    for server in (parity.leader, parity.follower):
+        server.execute(*TABLES, database=parity.database)
+    parity.be_current()
+    submit = Path(sys.executable).with_name("spark-submit")
+    job = ROOT / "cdc_consumer" / "parity" / "job.py"
+    done = subprocess.run(
+        [submit, "--master", "local[2]", job, parity.profile],
+        capture_output=True, text=True, timeout=120, check=False, env={**ENVIRONMENT, "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "The follower equals its leader" in done.stdout
+    (folder,) = parity.folders()
+    assert json.loads((folder / "run.json").read_text())["run"]["master"].startswith("local[2")
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), (["--nonsense"], 2)])
+def test_without_servers(arguments: Sequence[str], status: int, tmp_path: Path) -> None:
+    done = run_program("cdc_consumer.parity", tmp_path / "nowhere.toml", *arguments)
+    assert done.returncode == status and "usage: cdc-parity" in done.stdout + done.stderr
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+    done = run_program("cdc_consumer.parity", tmp_path / "nowhere.toml")
+    assert done.returncode == 2 and "nowhere.toml" in done.stderr and len(done.stderr.splitlines()) == 1
