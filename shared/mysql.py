@@ -86,7 +86,7 @@ def _unverified() -> ssl.SSLContext:
 
 
 class _Connection(pymysql.connections.Connection):
-    """Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, a tenth of a second long."""
+    """Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, for a tenth of a second."""
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
         return sslp if isinstance(sslp, ssl.SSLContext) else _unverified()
