@@ -11,6 +11,7 @@ XOR is sound because no two rows of a keyed table are alike; CRC32 would let equ
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from cdc_consumer.parity.model import Column, Shape
 from shared.mysql import quote_name
@@ -22,6 +23,7 @@ SESSION = (
 )
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_SMALL = _INTEGERS - {"bigint"}
 _FLOATS = frozenset({"float", "double"})
 _TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
 _NAMED = frozenset({"enum", "set"})
@@ -32,53 +34,85 @@ _SPATIAL = frozenset(
 _LONG = frozenset({"mediumtext", "longtext", "mediumblob", "longblob", "json"}) | _SPATIAL
 #: path of a member that no JSON has
 _NOWHERE = '$."no such member: cdc-parity"'
+#: whole numbers that a DOUBLE holds, in bits
+_MASK_BITS = 50
+_SEPARATOR = "CAST('#' AS BINARY)"
 _EMPTY_MEMBER = re.compile(r"[(,]''[,)]")
+
+
+class _Parts(NamedTuple):
+    """SQL of what one or all columns add to the canonical text, none of it NULL; see row_text."""
+
+    #: exact as DOUBLEs: small whole numbers, FLOAT, DOUBLE, lengths
+    numbers: tuple[str, ...] = ()
+    #: texts whose width the column's type or one of the numbers tells
+    texts: tuple[str, ...] = ()
+    #: texts without a '#'
+    separated: tuple[str, ...] = ()
 
 
 def row_text(shape: Shape, replaced: dict[str, str] | None = None) -> str:
     """SQL of a row's canonical text, a binary string; `replaced` gives other SQL for the values of some columns.
 
-    Texts and binary values follow their length, so that ('a#', 'b') is not ('a', '#b'). CONCAT_WS leaves out NULLs: the
-    mask at the end tells which.
+    First the numbers, among them the lengths of the texts and which values are NULL, two in each POINT: it holds
+    DOUBLEs as they are, at a quarter of the price of their decimal digits. Then the texts, which end where the numbers
+    say, so that ('a#', 'b') is not ('a', '#b'); last the values without a '#', with one between them.
     """
     sources = {column.name: quote_name(column.name) for column in shape.columns} | (replaced or {})
-    parts = [part for column in shape.columns for part in _parts(column, sources[column.name])]
-    doubles = [f"IFNULL({sources[column.name]}, 0)" for column in shape.columns if column.data_type in _FLOATS]
-    # a POINT holds two DOUBLEs as they are, at a quarter of the price of their decimal digits
-    doubles += ["0"] * (len(doubles) % 2)
-    parts += [f"POINT({x}, {y})" for x, y in zip(doubles[::2], doubles[1::2], strict=True)]
+    columns = [_parts(column, sources[column.name]) for column in shape.columns]
+    numbers = [number for parts in columns for number in parts.numbers]
     nulls = [f"ISNULL({sources[column.name]})" for column in shape.columns if column.nullable]
-    if nulls:
-        parts.append(f"CONCAT({', '.join(nulls)})")
-    # the CAST makes the whole text a binary string
-    return f"CONCAT_WS(CAST('#' AS BINARY), {', '.join(parts)})"
+    for start in range(0, len(nulls), _MASK_BITS):
+        bits = enumerate(nulls[start : start + _MASK_BITS])
+        numbers.append(" + ".join(f"{null} * {1 << bit}" if bit else null for bit, null in bits))
+    numbers += ["0"] * (len(numbers) % 2)
+    points = [f"POINT({x}, {y})" for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
+    texts = [text for parts in columns for text in parts.texts]
+    separated = [text for parts in columns for text in parts.separated]
+    # one separator at least: it makes the whole text a binary string, in which any character set is its bytes
+    separated += ["''"] * (2 - len(separated))
+    # at two thirds of the price of CONCAT_WS; it takes no NULL
+    return f"CONCAT({', '.join([*points, *texts, f', {_SEPARATOR}, '.join(separated)])})"
 
 
-def _parts(column: Column, source: str) -> list[str]:
+def _parts(column: Column, source: str) -> _Parts:
     kind = column.data_type
-    if kind in _FLOATS:
-        return []
+
+    def filled(sql: str, empty: str) -> str:
+        return f"IFNULL({sql}, {empty})" if column.nullable else sql
+
+    if kind in _FLOATS or (kind in _SMALL and not column.converted):
+        return _Parts(numbers=(filled(source, "0"),))
+    if kind == "enum" and not column.converted:
+        return _Parts(numbers=(filled(f"{source} + 0", "0"),))
     if kind in _INTEGERS:
         # a ZEROFILL column shows zeros
-        return [_integer(column, source) if column.converted or "zerofill" in column.type else source]
+        text = _integer(column, source) if column.converted or "zerofill" in column.type else source
+        return _Parts(separated=(filled(text, "''"),))
     if kind == "bit":
-        return [f"CAST({source} AS UNSIGNED)"]
-    if kind in _TEMPORAL and column.converted and kind != "date":
-        return [f"CAST({source} AS {'TIME' if kind == 'time' else 'DATETIME'}(6))"]
-    if kind in ("decimal", "year") or kind in _TEMPORAL:
-        return [source]
-    if kind in _NAMED and not column.converted:
-        return [f"{source} + 0"]
-    if kind in _NAMED:
-        # by name: the order of the members may differ; the error value 0 is not a member ''
-        return [f"LENGTH({source})", _bytes(column, source), f"{source} + 0 = 0"]
+        return _Parts(separated=(filled(f"CAST({source} AS UNSIGNED)", "''"),))
+    if kind in _TEMPORAL:
+        text = filled(_temporal(column, source), "''")
+        # hours of a TIME have two or three digits
+        return _Parts(separated=(text,)) if kind == "time" else _Parts(texts=(text,))
+    if kind in ("decimal", "year"):
+        return _Parts(separated=(filled(source, "''"),))
+    if kind == "set" and not column.converted:
+        return _Parts(separated=(filled(f"{source} + 0", "''"),))
     if kind == "json":
         # the size tells numbers that look alike, such as the decimal 1.5 from the double 1.5; a JSON updated in place
         # keeps room that is no longer used until something is (not) removed from it
         text = f"CAST({source} AS CHAR)"
-        return [f"LENGTH({text})", f"SHA2({text}, 256)", f"JSON_STORAGE_SIZE(JSON_REMOVE({source}, '{_NOWHERE}'))"]
+        size = f"JSON_STORAGE_SIZE(JSON_REMOVE({source}, '{_NOWHERE}'))"
+        numbers = (filled(f"LENGTH({text})", "0"), filled(size, "0"))
+        return _Parts(numbers=numbers, texts=(filled(f"SHA2({text}, 256)", "''"),))
     data = _bytes(column, source)
-    return [f"LENGTH({data})", f"SHA2({data}, 256)" if kind in _LONG else data]
+    text = filled(f"SHA2({data}, 256)" if kind in _LONG else data, "''")
+    length = filled(f"LENGTH({data})", "0")
+    if kind in _NAMED:
+        # by name: the order of the members may differ; the error value 0 is not a member ''
+        return _Parts(numbers=(length, filled(f"{source} + 0 = 0", "0")), texts=(text,))
+    return _Parts(numbers=(length,), texts=(text,))
 
 
 def is_bit_mask(column: Column) -> bool:
@@ -90,10 +124,16 @@ def _integer(column: Column, source: str) -> str:
     return f"CAST({source} AS {'UNSIGNED' if 'unsigned' in column.type else 'SIGNED'})"
 
 
+def _temporal(column: Column, source: str) -> str:
+    if not column.converted or column.data_type == "date":
+        return source
+    return f"CAST({source} AS {'TIME' if column.data_type == 'time' else 'DATETIME'}(6))"
+
+
 def _bytes(column: Column, source: str) -> str:
-    """Beside the binary separator a text is taken as its bytes; a CAST would copy each value."""
+    """Beside the binary '#' a text is taken as its bytes; a CAST would copy each value."""
     if column.data_type == "vector":
-        return f"HEX({source})"  # CONCAT_WS does not take a VECTOR
+        return f"HEX({source})"  # CONCAT does not take a VECTOR
     return f"CONVERT({source} USING utf8mb4)" if column.converted and column.charset else source
 
 
@@ -134,7 +174,7 @@ def _literal(column: Column, source: str) -> str:
         text = f"CAST({f'CAST({source} AS DOUBLE)' if kind == 'float' else source} AS CHAR)"
         return f"IF({source} = 0, IF(LEFT({text}, 1) = '-', '-0e0', '0e0'), {text})"
     if kind in _TEMPORAL:
-        return f"CONCAT('''', {_parts(column, source)[0]}, '''')"
+        return f"CONCAT('''', {_temporal(column, source)}, '''')"
     if kind == "json":
         return f"CONCAT('CAST(CONVERT(x''', LOWER(HEX(CAST({source} AS CHAR))), ''' USING utf8mb4) AS JSON)')"
     digits = f"LOWER(HEX({f'CONVERT({source} USING utf8mb4)' if column.converted and column.charset else source}))"

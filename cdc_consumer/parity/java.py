@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -88,8 +89,10 @@ def class_archive() -> Path | None:
     java = _java()
     if java is None or os.environ.get("SPARK_CONF_DIR"):
         return None  # a folder on the class path with files in it makes an archive useless
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    name = "".join(character if character.isalnum() else "-" for character in told.partition("\n")[0])
+    # named after the files it is made of: to ask Java for its version would take a tenth of a second
+    program = Path(java).resolve()
+    made_of = f"{program} {program.stat().st_mtime_ns} {pyspark.__file__}"
+    name = hashlib.sha256(made_of.encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mysql-cdc"
     return cache / f"spark-{pyspark.__version__}-{name}.jsa"
 

@@ -60,3 +60,27 @@ def test_every_value_has_a_hash_of_its_own_and_its_literal_restores_it(
         if case is not JSONS:  # numbers that JSON's text does not tell apart come back as other ones
             assert again == digests
             assert rows(target, f"SELECT {', '.join(literals)} FROM {database}.t") == written
+
+
+def test_rows_of_several_columns_have_hashes_of_their_own(leader: Server, database: str) -> None:
+    values = {
+        "DATE": ("NULL", "'2020-01-01'", "'2021-01-01'"),
+        "TIME": ("NULL", "'01:00:00'", "'101:00:00'"),
+        "VARCHAR(9)": ("NULL", "''", "'#'", "'#1'", "'1#'"),
+        "BIGINT": ("NULL", "0", "1", "11"),
+        "INT": ("NULL", "0", "1"),
+    }
+    for kind, some in values.items():
+        table = f"{database}.`{kind}`"
+        each = f"(VALUES {', '.join(f'ROW({value})' for value in some)})"
+        leader.execute(
+            f"CREATE DATABASE IF NOT EXISTS {database}",
+            f"CREATE TABLE {table} (a {kind}, b {kind}, c {kind}, d VARCHAR(9) CHARACTER SET latin1)",
+            f"INSERT INTO {table} SELECT * FROM {each} x, {each} y, {each} z, (VALUES ROW(NULL), ROW('#'), ROW('é')) t",
+        )
+        text = canonical.row_text(Shape(TableName(database, kind), shape_of(leader, database, kind).columns, ()))
+        with leader.connect() as connection:
+            for statement in canonical.SESSION:
+                rows(connection, statement)
+            ((count, different),) = rows(connection, f"SELECT COUNT(*), COUNT(DISTINCT {text}) FROM {table}")
+        assert count == different == len(some) ** 3 * 3, kind
