@@ -12,10 +12,10 @@ from dataclasses import dataclass
 _TYPE = re.compile(r"([a-z]+)(?: precision)?\s*(?:\((.*)\))?[a-z ]*", re.ASCII | re.DOTALL)
 _MEMBER = re.compile(r"'((?:[^']|'')*)'", re.DOTALL)
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS = ("tinytext", "text", "mediumtext", "longtext")
 _BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
-_SPATIAL = frozenset(
+SPATIAL = frozenset(
     {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection", "geometry"}
 )
 _TEMPORAL = frozenset({"datetime", "timestamp", "time"})
@@ -42,7 +42,7 @@ def parse(text: str) -> ColumnType | None:
         return None
     name = {"geometrycollection": "geomcollection"}.get(match[1], match[1])
     known = (
-        name in _INTEGERS | _SPATIAL | _TEMPORAL | _ALONE
+        name in INTEGERS | SPATIAL | _TEMPORAL | _ALONE
         or name in (*_TEXTS, *_BLOBS)
         or name in ("float", "double", "decimal", "bit", "enum", "set", "char", "varchar", "binary", "varbinary")
     )
@@ -64,9 +64,9 @@ def stores(follower: str, leader: str) -> bool:
 
 def _stores(ours: ColumnType, theirs: ColumnType) -> bool:
     name = theirs.name
-    if name in _INTEGERS:
-        return ours.name in _INTEGERS
-    if name in _SPATIAL:
+    if name in INTEGERS:
+        return ours.name in INTEGERS
+    if name in SPATIAL:
         return ours.name in (name, "geometry")
     if name in ("char", "varchar") or name in _TEXTS:
         return _stores_text(ours, theirs)

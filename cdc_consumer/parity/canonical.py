@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from cdc_consumer.column_types import INTEGERS, SPATIAL
 from cdc_consumer.parity.model import Column, Shape
 from shared.mysql import quote_name
 
@@ -22,16 +23,12 @@ SESSION = (
     "SET SESSION time_zone = '+00:00', sql_mode = '', transaction_isolation = 'READ-COMMITTED'",
 )
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_SMALL = _INTEGERS - {"bigint"}
+_SMALL = INTEGERS - {"bigint"}
 _FLOATS = frozenset({"float", "double"})
 _TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
 _NAMED = frozenset({"enum", "set"})
-_SPATIAL = frozenset(
-    {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection", "geometry"}
-)
 #: values so long that a row of them may not fit into one packet: their own hash stands for them
-_LONG = frozenset({"mediumtext", "longtext", "mediumblob", "longblob", "json"}) | _SPATIAL
+_LONG = frozenset({"mediumtext", "longtext", "mediumblob", "longblob", "json"}) | SPATIAL
 #: path of a member that no JSON has
 _NOWHERE = '$."no such member: cdc-parity"'
 #: whole numbers that a DOUBLE holds, in bits
@@ -85,7 +82,7 @@ def _parts(column: Column, source: str) -> _Parts:
         return _Parts(numbers=(filled(source, "0"),))
     if kind == "enum" and not column.converted:
         return _Parts(numbers=(filled(f"{source} + 0", "0"),))
-    if kind in _INTEGERS:
+    if kind in INTEGERS:
         # a ZEROFILL column shows zeros
         text = _integer(column, source) if column.converted or "zerofill" in column.type else source
         return _Parts(separated=(filled(text, "''"),))
@@ -163,7 +160,7 @@ def literal(column: Column) -> str:
 
 def _literal(column: Column, source: str) -> str:
     kind = column.data_type
-    if kind in _INTEGERS:
+    if kind in INTEGERS:
         return f"CAST({_integer(column, source)} AS CHAR)"
     if kind == "bit" or is_bit_mask(column):
         return f"CAST(CAST({source} AS UNSIGNED) AS CHAR)"

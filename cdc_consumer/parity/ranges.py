@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from cdc_consumer.column_types import INTEGERS
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Shape
 from shared.mysql import quote_name
@@ -22,7 +23,7 @@ class Range(NamedTuple):
 
 EVERYTHING = Range()
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit"})
+_INTEGERS = INTEGERS | {"bit"}
 
 
 def is_integer(shape: Shape) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdc_consumer.column_types import INTEGERS
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Column, Shape
 from cdc_consumer.parity.servers import Reader
@@ -18,7 +19,7 @@ SAMPLE = 5
 #: columns altered by one SELECT
 COLUMNS = 50
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit"})
+_INTEGERS = INTEGERS | {"bit"}
 
 
 def _altered(column: Column) -> Iterator[str]:

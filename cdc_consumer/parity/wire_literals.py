@@ -21,7 +21,6 @@ from cdc_consumer.parity.model import Column
 from shared.events import Value
 from shared.values import NULL, UTF8_CHARSETS
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 #: character sets of ENUM and SET whose bytes are known here, and Python's codec for them; of latin1 only ASCII is
@@ -49,7 +48,7 @@ def literal_of(value: Value, column: Column) -> str | None:
 
 
 def _integer(payload: int, column: Column) -> str | None:
-    if column.data_type not in _INTEGERS:
+    if column.data_type not in column_types.INTEGERS:
         return None
     unsigned = "unsigned" in column.type
     fits = payload >= 0 if unsigned else payload < 1 << 63
@@ -210,8 +209,6 @@ _WRITERS: dict[str, Callable[[Any, Column], str | None]] = {
     "Time": _temporal("time", _clock, "subseconds"),
     "DateTime": _temporal("datetime", _day_and_clock, "subsecond"),
     "Timestamp": _temporal("timestamp", _moment, "subsecond"),
-    "Geometry": _bytes(
-        "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection", "geometry"
-    ),
+    "Geometry": _bytes(*column_types.SPATIAL),
     "Vector": _bytes("vector"),
 }
