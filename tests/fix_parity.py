@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -31,6 +33,11 @@ MODULE = "cdc_consumer.parity"
 Rows = Mapping[tuple[str, ...], tuple[str, ...]]
 #: so small that tables of some rows have many leaves and tasks
 TINY = Sizes(leaf_rows=3, task_rows=(7, 7))
+
+
+def require_java() -> None:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17 or later")
 
 
 class Here:
@@ -226,6 +233,7 @@ class Parity:
 
     def program(self, *arguments: str, timeout: float = 120.0, env: Mapping[str, str] | None = None) -> Audited:
         """The whole program with Spark, as a child process, to its end."""
+        require_java()
         if self.topic is None:
             self.be_current()
         before = self.folders()
@@ -234,6 +242,7 @@ class Parity:
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> Program:
         """The same, but running; `found` tells of it when it has ended."""
+        require_java()
         return Program(MODULE, self.profile, *arguments, env=env).start()
 
     def found(self, program: Program) -> Audited:

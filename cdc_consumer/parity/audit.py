@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from cdc_consumer.parity import fence, plan, selftest
 from cdc_consumer.parity.cascades import silent_cascades
 from cdc_consumer.parity.conclusion import Conclusion
 from cdc_consumer.parity.definitions import Definitions, define
+from cdc_consumer.parity.folders import choose_folder, discard_unused
 from cdc_consumer.parity.history import History
 from cdc_consumer.parity.images import Images
 from cdc_consumer.parity.model import Round, Run, SchemaDifference, ServerFacts, TableName
@@ -68,7 +68,9 @@ class Audit:
         """Everything; returns what was found and the folder it was written to. `stack` ends what was begun for it."""
         self._started = datetime.now(timezone.utc)
         beside = stack.enter_context(ThreadPoolExecutor(1))
-        self._folder, self._resumed = self._choose_folder()
+        reports = Path(self._profile.report.path).expanduser()
+        self._folder, self._resumed = choose_folder(reports, self._options.resume, self._started)
+        stack.callback(discard_unused, self._folder)
         # Java takes seconds to start; the plan is made meanwhile
         spark = beside.submit(self._start_spark, self._cores, self._folder / "spark.log")
         stack.callback(_stop, spark)
@@ -153,21 +155,6 @@ class Audit:
         tasks, method = plan.tasks(shape, record, reader, self._cores, self._sizes, self._options.where)
         self._splits[number] = method
         self._state.plan(number, tasks)
-
-    def _choose_folder(self) -> tuple[Path, bool]:
-        reports = Path(self._profile.report.path).expanduser()
-        if self._options.resume is not None:
-            given = Path(self._options.resume).expanduser()
-            folder = given if given.is_dir() else reports / self._options.resume
-            if not folder.is_dir():
-                raise AuditError(f"no run to resume at {given} or {folder}")
-            return folder, True
-        folder = reports / f"{self._started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-        try:
-            folder.mkdir(parents=True)
-        except OSError as error:
-            raise AuditError(f"cannot write a report to {folder}: {error.strerror}") from None
-        return folder, False
 
     def _digest(self) -> str:
         """Of what is compared and how: runs with the same one can be resumed and compared."""

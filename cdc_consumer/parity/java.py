@@ -15,6 +15,7 @@ from typing import Any
 
 import pyspark
 from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from shared.errors import AuditError
@@ -66,8 +67,11 @@ def start(settings: Mapping[str, str], log: Path) -> Java:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(FLAGS))
     if not submitted and _java() is None:
         raise AuditError("Spark needs Java 17 or later: install it, or let JAVA_HOME name it")
-    with log.open("ab") as file:
-        gateway: Any = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+    try:
+        with log.open("ab") as file:
+            gateway: Any = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise AuditError(f"Java did not start; {log} says why") from error
     process = None if submitted else gateway.proc
     return Java(gateway, process, any("ArchiveClassesAtExit" in flag for flag in flags))
 

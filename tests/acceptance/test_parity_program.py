@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fix_parity import Parity, parity_of
+from fix_parity import Parity, parity_of, require_java
 from fix_replication import Replication
 from programs import ENVIRONMENT, ROOT, run_program
 
@@ -58,6 +58,7 @@ def test_from_the_first_row_to_the_repair(replication: Replication, database: st
 
 
 def test_by_spark_submit(parity: Parity) -> None:
+    require_java()
     for server in (parity.leader, parity.follower):
         server.execute(*TABLES, database=parity.database)
     parity.be_current()
@@ -71,6 +72,18 @@ def test_by_spark_submit(parity: Parity) -> None:
     assert "The follower equals its leader" in done.stdout
     (folder,) = parity.folders()
     assert json.loads((folder / "run.json").read_text())["run"]["master"].startswith("local[2")
+
+
+def test_a_java_that_does_not_start(parity: Parity, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho too old >&2; exit 1\n")
+    java.chmod(0o755)
+    for server in (parity.leader, parity.follower):
+        server.execute(*TABLES, database=parity.database)
+    result = parity.program(env={"JAVA_HOME": str(tmp_path)})
+    result.assert_refused(4, "Java did not start", "spark.log says why")
+    assert result.folder is not None and "too old" in (result.folder / "spark.log").read_text()
 
 
 @pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), (["--nonsense"], 2)])

@@ -74,6 +74,11 @@ def test_a_topic_that_is_not_there(damaged: Parity, tmp_path: Path) -> None:
     damaged.audit().assert_refused(4, "nowhere/events.topic does not exist")
 
 
+def test_a_wrong_table_leaves_no_folder(damaged: Parity) -> None:
+    damaged.audit("--tables=nosuch.*").assert_refused(2, "nosuch.*")
+    assert not damaged.folders()
+
+
 def test_a_folder_that_cannot_be_written(damaged: Parity, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     damaged.change(report={"path": str(tmp_path / "file")})
