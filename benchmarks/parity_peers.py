@@ -1,0 +1,139 @@
+"""Where the audits of others come from: percona-toolkit of Debian, reladiff of PyPI, kept beside the private MySQL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from get_mysql import KEYRING, MIRROR, home, locked
+
+#: PyPI's name and the version that is measured
+RELADIFF = "reladiff[mysql]==0.6.0"
+#: Debian's; perl comes with them
+PERCONA = ("percona-toolkit", "libdbd-mysql-perl")
+
+
+class PeerError(Exception):
+    """A peer cannot be had or cannot take part; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that was unpacked or installed for the benchmark alone."""
+
+    version: str
+    #: the words before its arguments, by the program's name
+    command: Callable[[str], list[str]]
+    env: Mapping[str, str]
+
+
+def reladiff() -> Tool:
+    """In a virtual environment of its own. Raises PeerError."""
+    folder = _peers() / "reladiff-0.6.0"
+    with _made_once(folder) as work:
+        if work is not None:
+            _run([sys.executable, "-m", "venv", str(work)])
+            _run([str(work / "bin/python"), "-m", "pip", "install", "--quiet", RELADIFF])
+    # the scripts of an environment that was moved name the old place; a module does not
+    env = {**os.environ, "COLUMNS": "10000"}
+    return Tool("reladiff 0.6.0", lambda module: [str(folder / "bin/python"), "-m", module], env)
+
+
+def percona_toolkit() -> Tool:
+    """Debian's packages, run by the perl and the libraries that came with them. Raises PeerError."""
+    folder = _peers() / "percona-toolkit"
+    with _made_once(folder) as work:
+        if work is not None:
+            _unpack(work)
+    (loader,) = (folder / "usr/lib").glob("*-linux-gnu*/ld-linux-*.so.*")
+    libraries = loader.parent
+    modules = [
+        *libraries.glob("perl5/5.*"), folder / "usr/share/perl5", libraries / "perl-base",
+        *libraries.glob("perl/5.??"), *folder.glob("usr/share/perl/5.??"),
+    ]  # fmt: skip
+    env = {
+        **os.environ,
+        "PERL5LIB": os.pathsep.join(map(str, modules)),
+        "MARIADB_PLUGIN_DIR": str(libraries / "libmariadb3/plugin"),
+    }
+    perl = [str(loader), "--library-path", str(libraries), str(folder / "usr/bin/perl")]
+
+    def command(name: str) -> list[str]:
+        return [*perl, str(folder / "usr/bin" / name)]
+
+    said = subprocess.run(
+        [*command("pt-table-sync"), "--version"], env=env, capture_output=True, text=True, check=False
+    )
+    if said.returncode != 0:
+        raise PeerError(f"percona-toolkit does not run here: {_line(said.stderr)}")
+    return Tool(f"percona-toolkit {said.stdout.split()[-1]}", command, env)
+
+
+def _peers() -> Path:
+    folder = home() / "peers"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _made_once(folder: Path) -> Iterator[Path | None]:
+    """An empty folder that becomes `folder` when all is well; None when that exists."""
+    with locked(folder.parent):
+        if folder.exists():
+            yield None
+            return
+        work = Path(tempfile.mkdtemp(prefix="unpack-", dir=folder.parent))
+        try:
+            yield work
+            work.rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _unpack(work: Path) -> None:
+    """Let apt resolve and download, knowing nothing of this machine's packages, and unpack the result."""
+    apt_folder = work / "apt"
+    for name in ("lists/partial", "cache/archives/partial"):
+        (apt_folder / name).mkdir(parents=True)
+    (apt_folder / "status").touch()
+    (apt_folder / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} sid main\n")
+    settings = {
+        "Dir::Etc::sourcelist": apt_folder / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::preferences": "/dev/null",
+        "Dir::Etc::preferencesparts": "-",
+        "Dir::State::Lists": apt_folder / "lists",
+        "Dir::State::status": apt_folder / "status",
+        "Dir::Cache": apt_folder / "cache",
+        "APT::Install-Recommends": "0",
+        "APT::Sandbox::User": "",
+        "APT::Update::Error-Mode": "any",
+        "Acquire::Retries": "3",
+        "Acquire::http::Timeout": "30",
+        "Acquire::Languages": "none",
+    }
+    apt = ["apt-get", "-q", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
+    _run([*apt, "update"])
+    _run([*apt, "install", "-y", "--download-only", *PERCONA])
+    for package in sorted((apt_folder / "cache/archives").glob("*.deb")):
+        _run(["dpkg", "-x", str(package), str(work)])
+    shutil.rmtree(apt_folder)
+
+
+def _run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=900, check=True, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PeerError(f"it cannot be had: {_line(str(getattr(error, 'stderr', None) or error))}") from error
+
+
+def _line(text: str) -> str:
+    """The end of what a program said, on one line."""
+    return " ".join(text.split())[-300:]
