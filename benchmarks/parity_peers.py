@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from get_mysql import KEYRING, MIRROR, home, locked
+from debian import DebianError, missing_tools, unpack
+from get_mysql import home, locked
 
 #: PyPI's name and the version that is measured
 RELADIFF = "reladiff[mysql]==0.6.0"
@@ -51,7 +52,7 @@ def percona_toolkit() -> Tool:
     folder = _peers() / "percona-toolkit"
     with _made_once(folder) as work:
         if work is not None:
-            _unpack(work)
+            _debian(work)
     (loader,) = (folder / "usr/lib").glob("*-linux-gnu*/ld-linux-*.so.*")
     libraries = loader.parent
     modules = [
@@ -97,34 +98,16 @@ def _made_once(folder: Path) -> Iterator[Path | None]:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _unpack(work: Path) -> None:
-    """Let apt resolve and download, knowing nothing of this machine's packages, and unpack the result."""
-    apt_folder = work / "apt"
-    for name in ("lists/partial", "cache/archives/partial"):
-        (apt_folder / name).mkdir(parents=True)
-    (apt_folder / "status").touch()
-    (apt_folder / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} sid main\n")
-    settings = {
-        "Dir::Etc::sourcelist": apt_folder / "sources.list",
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferences": "/dev/null",
-        "Dir::Etc::preferencesparts": "-",
-        "Dir::State::Lists": apt_folder / "lists",
-        "Dir::State::status": apt_folder / "status",
-        "Dir::Cache": apt_folder / "cache",
-        "APT::Install-Recommends": "0",
-        "APT::Sandbox::User": "",
-        "APT::Update::Error-Mode": "any",
-        "Acquire::Retries": "3",
-        "Acquire::http::Timeout": "30",
-        "Acquire::Languages": "none",
-    }
-    apt = ["apt-get", "-q", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
-    _run([*apt, "update"])
-    _run([*apt, "install", "-y", "--download-only", *PERCONA])
-    for package in sorted((apt_folder / "cache/archives").glob("*.deb")):
-        _run(["dpkg", "-x", str(package), str(work)])
-    shutil.rmtree(apt_folder)
+def _debian(work: Path) -> None:
+    if missing := missing_tools():
+        raise PeerError(f"Debian's packages cannot be unpacked here without {', '.join(missing)}")
+    apt = work.with_name(f"{work.name}-apt")
+    try:
+        unpack(PERCONA, work, apt, lambda text: None)
+    except DebianError as error:
+        raise PeerError(f"it cannot be had: {_line(str(error))}") from error
+    finally:
+        shutil.rmtree(apt, ignore_errors=True)
 
 
 def _run(command: list[str]) -> None:

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from debian import DebianError, missing_tools, unpack
+
 ROOT = Path(__file__).resolve().parent.parent
 #: what `docker run` uses, here and in compose.yaml
 IMAGE = "mysql:8.4.6"
 OLDEST = (8, 0)
 PACKAGES = ("mysql-server-core", "mysql-client-core")
-MIRROR = "http://deb.debian.org/debian"
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+NOTHING = "no MySQL found: install MySQL 8.0 or newer, or name a mysqld in CDC_MYSQLD, or start Docker"
 #: scripts in these packages need a system that owns them; the servers do not need the packages
 UNWANTED = re.compile(r"(lib)?perl|udev")
 
@@ -140,7 +141,6 @@ def _debian_packages(folder: Path, say: Callable[[str], None]) -> MySQL:
         for stale in folder.glob("unpack-*"):
             shutil.rmtree(stale)
         if not prefix.exists():
-            _check_debian_tools()
             work = Path(tempfile.mkdtemp(prefix="unpack-", dir=folder))
             try:
                 _unpack(work, say)
@@ -151,66 +151,13 @@ def _debian_packages(folder: Path, say: Callable[[str], None]) -> MySQL:
     return _in_prefix(prefix)
 
 
-def _check_debian_tools() -> None:
-    missing = [tool for tool in ("apt-get", "dpkg") if shutil.which(tool) is None]
-    if not KEYRING.exists():
-        missing.append(str(KEYRING))
-    if missing:
-        raise NoMySQLError(
-            "no MySQL found: install MySQL 8.0 or newer, or name a mysqld in CDC_MYSQLD, or start Docker"
-            f" (Debian's packages cannot be unpacked here without {', '.join(missing)})"
-        )
-
-
 def _unpack(work: Path, say: Callable[[str], None]) -> None:
-    """Let apt resolve and download into `work`, knowing nothing of this machine's packages, and unpack the result."""
-    for name in ("lists/partial", "cache/archives/partial", "prefix"):
-        (work / name).mkdir(parents=True)
-    (work / "status").touch()
-    (work / "sources.list").write_text(f"deb [signed-by={KEYRING}] {_mirror()} sid main\n")
-    settings = {
-        "Dir::Etc::sourcelist": work / "sources.list",
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferences": "/dev/null",
-        "Dir::Etc::preferencesparts": "-",
-        "Dir::State::Lists": work / "lists",
-        "Dir::State::status": work / "status",
-        "Dir::Cache": work / "cache",
-        "APT::Install-Recommends": "0",
-        "APT::Sandbox::User": "",
-        "APT::Update::Error-Mode": "any",
-        "Acquire::Retries": "3",
-        "Acquire::http::Timeout": "30",
-        "Acquire::Languages": "none",
-    }
-    apt = ["apt-get", "-q", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
-    say("reading Debian's package list")
-    _run([*apt, "update"])
-    say("downloading MySQL from Debian (65 MB)")
-    _run([*apt, "install", "-y", "--download-only", *PACKAGES])
-    say("unpacking")
-    for package in sorted((work / "cache/archives").glob("*.deb")):
-        if not UNWANTED.match(package.name):
-            _run(["dpkg", "-x", str(package), str(work / "prefix")])
-
-
-def _mirror() -> str:
-    """The Debian mirror this machine already uses, else the usual one."""
-    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    mirrors = [line.rstrip("/") for line in result.stdout.splitlines()]
-    return next((mirror for mirror in mirrors if mirror.endswith("/debian")), MIRROR)
-
-
-def _run(command: list[str]) -> None:
+    if missing := missing_tools():
+        raise NoMySQLError(f"{NOTHING} (Debian's packages cannot be unpacked here without {', '.join(missing)})")
     try:
-        subprocess.run(command, capture_output=True, text=True, timeout=900, check=True, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = " ".join(str(getattr(error, "stderr", None) or error).split())[-600:]
-        raise NoMySQLError(
-            "no MySQL found: install MySQL 8.0 or newer, or name a mysqld in CDC_MYSQLD, or start Docker"
-            f" (Debian's packages could not be had: {reason})"
-        ) from error
+        unpack(PACKAGES, work / "prefix", work / "apt", say, UNWANTED)
+    except DebianError as error:
+        raise NoMySQLError(f"{NOTHING} (Debian's packages could not be had: {error})") from error
 
 
 def _in_prefix(prefix: Path) -> MySQL:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import get_mysql
+import debian
 import pytest
 from get_mysql import DockerMySQL, MySQL, NoMySQLError, find_mysql, installed_mysql
 
@@ -93,7 +93,7 @@ def test_without_anything_one_sentence_says_what_helps(program: MakeProgram, tmp
 def test_a_failed_download_leaves_nothing_and_says_what_apt_said(
     program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_mysql, "KEYRING", tmp_path)
+    monkeypatch.setattr(debian, "KEYRING", tmp_path)
     program("apt-get", "echo E: no route to the mirror >&2; exit 100")
     program("dpkg", "exit 0")
     (tmp_path / "home").mkdir()
