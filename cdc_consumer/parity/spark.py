@@ -83,18 +83,20 @@ class Spark:
         #: tasks that run at the same time
         self.workers = max(int(self._context.defaultParallelism), 1)
         self._counts = self._context.accumulator([0, 0], _Counts())
+        self._shipped: tempfile.TemporaryDirectory[str] | None = None
         if local is None:
             self._ship()
 
     def _ship(self) -> None:
         """Executors on other machines get the audit's code; PyMySQL they must have."""
-        with tempfile.TemporaryDirectory(prefix="mysql-cdc-parity-") as folder:
-            archive = Path(folder) / "audit.zip"
-            with zipfile.ZipFile(archive, "w") as file:
-                for package in PACKAGES:
-                    for path in (ROOT / package).rglob("*.py"):
-                        file.write(path, path.relative_to(ROOT))
-            self._context.addPyFile(str(archive))
+        # executors fetch it when they start, as late as that may be
+        self._shipped = tempfile.TemporaryDirectory(prefix="mysql-cdc-parity-")
+        archive = Path(self._shipped.name) / "audit.zip"
+        with zipfile.ZipFile(archive, "w") as file:
+            for package in PACKAGES:
+                for path in (ROOT / package).rglob("*.py"):
+                    file.write(path, path.relative_to(ROOT))
+        self._context.addPyFile(str(archive))
 
     def run(self, tasks: Sequence[Task], setup: Setup, tick: Callable[[int, int], None]) -> list[Outcome]:
         """Run the tasks; `tick` hears several times a second how many rows were compared and suspects found, in all.
@@ -135,6 +137,8 @@ class Spark:
         if self._java.slow_to_end:
             self._context.stop()
         self._java.end()
+        if self._shipped is not None:
+            self._shipped.cleanup()
 
 
 def _run(setup: Setup, counts: Any, task: Task) -> Outcome:

@@ -6,13 +6,20 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+import pyspark
 import pytest
 from fix_parity import Parity, parity_of, require_java
 from fix_replication import Replication
+from helpers import wait_until
+from mysql_servers import free_port
+from processes import Child
 from programs import ENVIRONMENT, ROOT, run_program
 
+#: everything of Spark stays on this machine
+SPARK = {**ENVIRONMENT, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 TABLES = [
     "CREATE TABLE pet (id INT PRIMARY KEY, name VARCHAR(20), weight DOUBLE)", "CREATE TABLE log (line VARCHAR(20))",
     "INSERT INTO pet VALUES (1, 'Puffball', 0.1), (2, 'Fluffy', 4.2), (3, 'Claws', 3.9), (4, 'Buffy', 1e-9)",
@@ -57,21 +64,50 @@ def test_from_the_first_row_to_the_repair(replication: Replication, database: st
     replication.same()
 
 
-def test_by_spark_submit(parity: Parity) -> None:
+def test_by_spark_submit_and_on_a_cluster(parity: Parity, tmp_path: Path) -> None:
     require_java()
     for server in (parity.leader, parity.follower):
         server.execute(*TABLES, database=parity.database)
     parity.be_current()
-    submit = Path(sys.executable).with_name("spark-submit")
+    submit(parity, "local[2]")
+    with ExitStack() as stack:
+        submit(parity, start_cluster(tmp_path, stack))
+
+
+def submit(parity: Parity, master: str) -> None:
+    before = parity.folders()
     job = ROOT / "cdc_consumer" / "parity" / "job.py"
+    # from another folder, and without the path that finds the project by itself
+    env = {name: value for name, value in SPARK.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [submit, "--master", "local[2]", job, parity.profile],
-        capture_output=True, text=True, timeout=120, check=False, env={**ENVIRONMENT, "PYSPARK_PYTHON": sys.executable},
+        [Path(sys.executable).with_name("spark-submit"), "--master", master, job, parity.profile],
+        capture_output=True, text=True, timeout=120, check=False, env=env, cwd=parity.folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "The follower equals its leader" in done.stdout
-    (folder,) = parity.folders()
-    assert json.loads((folder / "run.json").read_text())["run"]["master"].startswith("local[2")
+    (folder,) = parity.folders() - before
+    assert json.loads((folder / "run.json").read_text())["run"]["master"].startswith(master.rstrip("]"))
+
+
+def start_cluster(folder: Path, stack: ExitStack) -> str:
+    """A master and a worker of Spark on this machine; returns the master's address."""
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    program = str(Path(pyspark.__file__).with_name("bin") / "spark-class")
+    deploy = "org.apache.spark.deploy"
+    for role, arguments, ready in (
+        ("master.Master", ["--host", "127.0.0.1", "--port", str(port)], "I have been elected leader"),
+        (
+            "worker.Worker",
+            ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"), address],
+            "registered",
+        ),
+    ):
+        log = folder / f"{role}.log"
+        child = Child([program, f"{deploy}.{role}", *arguments, "--webui-port", "0"], log, env=SPARK)
+        stack.callback(child.kill)
+        wait_until(lambda log=log, ready=ready: ready in log.read_text(), f"{role} is up", timeout=60)  # type: ignore[misc]
+    return address
 
 
 def test_a_java_that_does_not_start(parity: Parity, tmp_path: Path) -> None:
