@@ -11,7 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from programs import ENVIRONMENT
 from topic_kit import numbered, read
 
-from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicLockedError
+from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicLockedError, TopicMissingError
 from shared.topic import Record, embedded
 from shared.topic.embedded import EmbeddedReader, EmbeddedWriter
 
@@ -295,3 +295,17 @@ def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypa
         with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
             assert writer.last() == Record(4, b"4")
         assert (reader.begin(), reader.end()) == (4, 5)
+
+
+def test_a_reader_that_comes_while_the_topic_is_made(tmp_path: Path) -> None:
+    """It finds no topic, or a whole one."""
+    for number in range(150):
+        path = tmp_path / f"{number}.topic"
+        maker = threading.Thread(target=lambda path=path: EmbeddedWriter(path).close())  # type: ignore[misc]
+        maker.start()
+        found = False
+        while not found:
+            with suppress(TopicMissingError):
+                EmbeddedReader(path).close()
+                found = True
+        maker.join()
