@@ -85,13 +85,11 @@ def _connect(path: Path, readonly: bool) -> sqlite3.Connection:
     try:
         # No mmap: reading is not faster with it, and every page that was read would count as memory of this process.
         connection.execute("PRAGMA mmap_size = 0")
-        # of one moment: the writer may be creating the topic right now
-        connection.execute("BEGIN")
+        # first: the writer may be creating the topic right now, and sets all three at once
         empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         found, version = (
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
-        connection.execute("COMMIT")
         if not (empty and found == 0) and (found != APPLICATION_ID or version != FORMAT):
             raise TopicError(f"{path} is not a topic of format {FORMAT}; move the file away or name another topic")
     except BaseException:
