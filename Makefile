@@ -9,10 +9,10 @@ help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
 
 setup: $(READY)  ## create .venv, and get a MySQL for the demo and the tests
-	$(BIN)/python docker/get_mysql.py
+	$(BIN)/python -m docker.local.get_mysql
 
 demo: $(READY)  ## play the tutorial between two real MySQL servers; ARGS=--keep leaves them up
-	@$(BIN)/python docker/demo.py $(ARGS)
+	@$(BIN)/python -m docker.local.demo $(ARGS)
 
 test: $(READY)  ## run the tests; ARGS="-k name" goes to pytest
 	$(BIN)/pytest $(ARGS)

@@ -17,14 +17,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # run as a script from a working copy that need not be installed
-sys.path[:0] = [str(ROOT), str(ROOT / "docker"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from get_mysql import NoMySQLError  # noqa: E402
-from mysql_servers import MySQLServer, ServerError, start_server  # noqa: E402
-from processes import Child, uninterrupted  # noqa: E402
-from programs import ENVIRONMENT  # noqa: E402
+from kit.programs import ENVIRONMENT  # noqa: E402
 from report import Cost, fastest, machine  # noqa: E402
-from screen import dim  # noqa: E402
+
+from docker.local.get_mysql import NoMySQLError  # noqa: E402
+from docker.local.mysql_servers import MySQLServer, ServerError, start_server  # noqa: E402
+from docker.local.processes import Child, uninterrupted  # noqa: E402
+from docker.local.screen import dim  # noqa: E402
 
 #: binlogs never end by themselves, so that a workload is in one file
 ONE_BINLOG = "--max-binlog-size=1G"

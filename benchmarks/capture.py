@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from bench import Bench, BenchError, arguments, main, positive, program
-from mysql_servers import LEADER, RELAXED, MySQLServer
-from programs import binlog_end, write_profiles
+from kit.programs import binlog_end, write_profiles
 from report import Cost, Result, count, table, times
 from workloads import DATABASE, create_table, insert_single_rows, insert_statements, prepare
 
+from docker.local.mysql_servers import LEADER, RELAXED, MySQLServer
 from shared.profile import load_producer
 from shared.topic import open_reader
 

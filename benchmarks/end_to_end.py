@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from bench import Bench, BenchError, Run, arguments, main, positive, program
-from mysql_servers import FOLLOWER, LEADER, MySQLServer, Server
-from programs import write_profiles
+from kit.programs import write_profiles
 from report import Cost, count, percentiles, show
 from workloads import DATABASE
+
+from docker.local.mysql_servers import FOLLOWER, LEADER, MySQLServer, Server
 
 #: seconds until the last row must be visible
 PATIENCE = 120.0

@@ -9,11 +9,12 @@ from functools import partial
 from importlib.metadata import version
 
 from bench import Bench, arguments, main
-from mysql_servers import FOLLOWER, LEADER, RELAXED
 from parity_contenders import Audit, Contender, Found, Servers, peers
 from parity_cost import Bill, adopt_orphans
 from parity_data import Kind, fill, plant
 from report import count, show, times
+
+from docker.local.mysql_servers import FOLLOWER, LEADER, RELAXED
 
 FIRST = "cdc-parity, first run ever"
 

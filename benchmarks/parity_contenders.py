@@ -14,13 +14,13 @@ from typing import NamedTuple, Protocol
 
 import pymysql
 from bench import Bench, BenchError, cpu_seconds, program
-from mysql_servers import MySQLServer
+from kit.programs import ENVIRONMENT, binlog_end
 from parity_cost import Bill, Program
 from parity_data import DATABASE, TABLE, UNDER_NULL, column_names
 from parity_peers import PeerError, Tool, percona_toolkit, reladiff
-from programs import ENVIRONMENT, binlog_end
 
-from cdc_consumer.positions import Mark, PositionTables
+from cdc_consumer.sql.positions import Mark, PositionTables
+from docker.local.mysql_servers import MySQLServer
 from shared.profile import Follower
 
 #: where pt-table-checksum writes

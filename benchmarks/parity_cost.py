@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import BenchError, cpu_seconds
-from mysql_servers import MySQLServer
-from processes import Child
+
+from docker.local.mysql_servers import MySQLServer
+from docker.local.processes import Child
 
 #: seconds between two looks at the sizes of the processes
 LOOK_SECONDS = 0.1

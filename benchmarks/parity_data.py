@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from mysql_servers import Server
+from docker.local.mysql_servers import Server
 
 DATABASE = "audit"
 TABLE = "orders"

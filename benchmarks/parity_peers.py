@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from debian import DebianError, missing_tools, unpack
-from get_mysql import home, locked
+from docker.local.debian import DebianError, missing_tools, unpack
+from docker.local.get_mysql import home, locked
 
 #: PyPI's name and the version that is measured
 RELADIFF = "reladiff[mysql]==0.6.0"

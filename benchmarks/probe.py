@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import bench  # noqa: F401  # makes the project importable
-from mysql_servers import Server
 from workloads import DATABASE
 
+from docker.local.mysql_servers import Server
 from shared.events import Rows, decode
 from shared.profile import load_producer
 from shared.topic import embedded, open_reader

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from bench import Bench, BenchError, arguments, cpu_seconds, main, positive, program
-from mysql_servers import FOLLOWER, LEADER, RELAXED, MySQLServer
-from programs import write_profiles
+from kit.programs import write_profiles
 from report import Cost, Result, count, fastest, table
 from workloads import DATABASE, create_table, delete, insert_single_rows, insert_statements, prepare, update
+
+from docker.local.mysql_servers import FOLLOWER, LEADER, RELAXED, MySQLServer
 
 REPLAY = "replay"
 #: MB the consumer may grow to, whatever the size of a transaction

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from get_mysql import find_mysql
-from screen import bold, draw
+from docker.local.get_mysql import find_mysql
+from docker.local.screen import bold, draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mysql_servers import Server
+from docker.local.mysql_servers import Server
 
 DATABASE = "bench"
 #: rows of one statement

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import re
 
-from cdc_consumer.fingerprint import fingerprint
-from cdc_consumer.follower import Follower
-from cdc_consumer.positions import Intent, mark_of
-from cdc_consumer.preflight import events_would_run
-from cdc_consumer.session import UTF8MB4, of_query
+from cdc_consumer.follower.fingerprint import fingerprint
+from cdc_consumer.follower.follower import Follower
+from cdc_consumer.follower.preflight import events_would_run
+from cdc_consumer.sql.positions import Intent, mark_of
+from cdc_consumer.sql.session import UTF8MB4, of_query
 from cdc_consumer.transactions import Step
 from shared.errors import DivergedError, EventError, FollowerError, UnsupportedError
 from shared.events import Query
 from shared.filters import DatabaseFilter
 from shared.mysql import charset_of
-from shared.statements import Statement, read_statement
+from shared.statements.heads import Statement, read_statement
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from cdc_consumer.pipe import Mismatch
+from cdc_consumer.follower.pipe import Mismatch
 from shared.errors import CdcError, FollowerBusyError, FollowerError, FollowerLinkError, TopicLinkError, causes
 
 logger = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ import logging
 import time
 from contextlib import ExitStack
 
-from cdc_consumer.follower import Follower
-from cdc_consumer.positions import Mark, mark_of
+from cdc_consumer.follower.follower import Follower
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
 from cdc_consumer.recovery import PASSING, Recovery, StopRequest, sleep
+from cdc_consumer.sql.positions import Mark, mark_of
 from cdc_consumer.transactions import Step, Transactions
 from shared.errors import CdcError, OffsetGoneError, TopicLinkError, TopicMissingError, causes
 from shared.events import Heartbeat, Query, Rows, decode

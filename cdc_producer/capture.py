@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from json.encoder import encode_basestring as json_string
 
-from cdc_producer.binlog import BinlogEvent, EventType
-from cdc_producer.decoders import Decoders
-from cdc_producer.gtids import read_transaction
+from cdc_producer.decode.binlog import BinlogEvent, EventType
+from cdc_producer.decode.gtids import read_transaction
+from cdc_producer.decode.processes import Decoders
+from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood
+from cdc_producer.decode.rows_event import Operation, RowsOperation
+from cdc_producer.decode.table_decoders import Table, Tables
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
-from cdc_producer.query_event import QueryEvent, query_text, read_query, require_understood
 from cdc_producer.resume import Resume
-from cdc_producer.rows_event import Operation, RowsOperation
-from cdc_producer.tables import Table, Tables
 from shared.errors import LeaderError, UnsupportedError
 from shared.events import Draft, Position, Query, Transaction, heartbeat_body, query_body, resource_uri
 from shared.filters import DatabaseFilter
-from shared.statements import read_statement
+from shared.statements.heads import read_statement
 from shared.values import UTF8_CHARSETS
 
 #: a table id that only ends a statement

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_producer.gtids import GtidSet
+from cdc_producer.decode.gtids import GtidSet
+from cdc_producer.decode.table_map import Charset, Charsets
 from cdc_producer.resume import Resume
-from cdc_producer.table_map import Charset, Charsets
 from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
 from shared.events import Position
 from shared.mysql import Connection, MySQLError, connect, error_number, error_text, is_link_error, rows, variables

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from cdc_producer.decoders import Decoders
-from cdc_producer.rows_event import Operation
+from cdc_producer.decode.processes import Decoders
+from cdc_producer.decode.rows_event import Operation
 from shared.events import Draft
 
 #: bytes of binlog events that may wait behind one that is still being decoded

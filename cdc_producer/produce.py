@@ -14,10 +14,10 @@ import zlib
 from collections.abc import Callable
 
 from cdc_producer.appender import Appender
-from cdc_producer.binlog import BinlogReader
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
-from cdc_producer.decoders import most_decoders
+from cdc_producer.decode.binlog import BinlogReader
+from cdc_producer.decode.processes import most_decoders
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.resume import Resume, from_record
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError, causes

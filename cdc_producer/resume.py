@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdc_producer.gtids import GtidSet
+from cdc_producer.decode.gtids import GtidSet
 from shared.errors import LeaderError
 from shared.events import Heartbeat, Position, Transaction, decode
 from shared.topic import Record

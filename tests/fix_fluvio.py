@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from fluvio_double import FluvioDouble
+from kit.fluvio_double import FluvioDouble
 
 from shared.profile import TopicSettings
 from shared.topic import fluvio_topic

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pymysql
 import pytest
-from get_mysql import NoMySQLError, find_mysql, installed_mysql
-from mysql_servers import FOLLOWER, LEADER, PLAIN, RELAXED, MySQLServer, Server, ServerError, start_server
+
+from docker.local.get_mysql import NoMySQLError, find_mysql, installed_mysql
+from docker.local.mysql_servers import FOLLOWER, LEADER, PLAIN, RELAXED, MySQLServer, Server, ServerError, start_server
 
 #: binlogs end often, so that every longer test meets a rotation
 SMALL_BINLOGS = "--max-binlog-size=16M"

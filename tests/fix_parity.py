@@ -16,16 +16,17 @@ from unittest import mock
 
 import pytest
 from fix_replication import Replication
-from mysql_servers import Server
-from programs import Program, binlog_end, run_program
-from type_cases import SESSION
+from kit.programs import Program, binlog_end, run_program
+from kit.type_cases import SESSION
 
-from cdc_consumer.parity import cli, task
+from cdc_consumer.parity import cli
 from cdc_consumer.parity.audit import Audit
+from cdc_consumer.parity.differences import FILE, read_differences
 from cdc_consumer.parity.model import Difference
-from cdc_consumer.parity.plan import Sizes
-from cdc_consumer.parity.report.differences import FILE, read_differences
-from cdc_consumer.positions import NOTHING, Mark, PositionTables
+from cdc_consumer.parity.rows import task
+from cdc_consumer.parity.rows.plan import Sizes
+from cdc_consumer.sql.positions import NOTHING, Mark, PositionTables
+from docker.local.mysql_servers import Server
 from shared.profile import TopicSettings
 
 MODULE = "cdc_consumer.parity"

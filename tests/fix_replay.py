@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events_kit import EventLog, consumer_profile
-from mysql_servers import Server
+from kit.events import EventLog, consumer_profile
 
 from cdc_consumer.replay import replay
+from docker.local.mysql_servers import Server
 from shared.profile import Filters
 
 

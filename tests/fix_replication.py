@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import assert_same_database, wait_until
-from mysql_servers import Server
-from programs import Program, binlog_end, run_program, write_profiles
+from kit.helpers import assert_same_database, wait_until
+from kit.programs import Program, binlog_end, run_program, write_profiles
 
+from docker.local.mysql_servers import Server
 from shared.errors import TopicMissingError
 from shared.events import Position
 from shared.profile import TopicSettings

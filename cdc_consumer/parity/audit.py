@@ -11,26 +11,27 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
-from cdc_consumer.parity import fence, plan, selftest
-from cdc_consumer.parity.cascades import silent_cascades
 from cdc_consumer.parity.conclusion import Conclusion
 from cdc_consumer.parity.definitions import Definitions, define
+from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.folders import choose_folder, discard_unused
-from cdc_consumer.parity.history import History
-from cdc_consumer.parity.images import Images
 from cdc_consumer.parity.model import Round, Run, SchemaDifference, ServerFacts, TableName
 from cdc_consumer.parity.options import Options
-from cdc_consumer.parity.plan import SIZES, Sizes
 from cdc_consumer.parity.progress import Progress
-from cdc_consumer.parity.ranges import Reading
-from cdc_consumer.parity.repairing import repair_follower, write_repair
-from cdc_consumer.parity.report.differences import FILE
-from cdc_consumer.parity.scan import Cluster, Scan, Stopped
+from cdc_consumer.parity.repair.run import repair_follower, write_repair
+from cdc_consumer.parity.rows import plan, selftest
+from cdc_consumer.parity.rows.plan import SIZES, Sizes
+from cdc_consumer.parity.rows.ranges import Reading
 from cdc_consumer.parity.schema.read import TableRecord, read_schema, read_tables
-from cdc_consumer.parity.servers import Reader, position_query
-from cdc_consumer.parity.settle import Settlement
-from cdc_consumer.parity.spark import Spark
+from cdc_consumer.parity.servers import fence
+from cdc_consumer.parity.servers.connection import Reader, position_query
+from cdc_consumer.parity.spark.context import Spark
+from cdc_consumer.parity.spark.scan import Cluster, Scan, Stopped
 from cdc_consumer.parity.state import State
+from cdc_consumer.parity.suspects.rows_by_key import Images
+from cdc_consumer.parity.suspects.settle import Settlement
+from cdc_consumer.parity.witness.cascades import silent_cascades
+from cdc_consumer.parity.witness.history import History
 from shared.errors import AuditError, TableMovedError
 from shared.filters import DatabaseFilter
 from shared.profile import ParityProfile

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cdc_consumer.column_types import INTEGERS, SPATIAL
 from cdc_consumer.parity.model import Column, Shape
+from cdc_consumer.sql.column_types import INTEGERS, SPATIAL
 from shared.mysql import quote_name
 
 #: the session every expression here needs, on both servers

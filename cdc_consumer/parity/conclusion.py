@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from cdc_consumer.parity import fence
-from cdc_consumer.parity.findings import explained
-from cdc_consumer.parity.history import History
+from cdc_consumer.parity.diagnosis.explain import explained
+from cdc_consumer.parity.diagnosis.patterns import Patterns
+from cdc_consumer.parity.differences import FILE, without_values, write_difference
 from cdc_consumer.parity.model import (
     Difference,
     Round,
@@ -23,15 +23,15 @@ from cdc_consumer.parity.model import (
     Undecided,
 )
 from cdc_consumer.parity.options import Options
-from cdc_consumer.parity.patterns import Patterns
-from cdc_consumer.parity.plan import Skipped
 from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.repair.apply import RepairResult
-from cdc_consumer.parity.report.differences import FILE, without_values, write_difference
 from cdc_consumer.parity.report.write import write_report
-from cdc_consumer.parity.scan import Cluster
-from cdc_consumer.parity.servers import Reader
+from cdc_consumer.parity.rows.plan import Skipped
+from cdc_consumer.parity.servers import fence
+from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.spark.scan import Cluster
 from cdc_consumer.parity.state import State
+from cdc_consumer.parity.witness.history import History
 from shared.errors import AuditError
 from shared.events import Position
 

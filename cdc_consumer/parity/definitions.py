@@ -6,11 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from cdc_consumer.parity import fence
 from cdc_consumer.parity.model import COUNTED, SchemaDifference, TableName
 from cdc_consumer.parity.schema.compare import compare_schemas
 from cdc_consumer.parity.schema.read import Schema
-from cdc_consumer.parity.servers import Reader
+from cdc_consumer.parity.servers import fence
+from cdc_consumer.parity.servers.connection import Reader
 
 #: how often the leader may alter something meanwhile
 ROUNDS = 5

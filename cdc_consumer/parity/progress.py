@@ -6,10 +6,10 @@ import sys
 import time
 from typing import TextIO
 
-from cdc_consumer.parity import fence
 from cdc_consumer.parity.model import Round, Sample
-from cdc_consumer.parity.servers import Reader
-from cdc_consumer.parity.throttle import threads_running
+from cdc_consumer.parity.servers import fence
+from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.throttle import threads_running
 from shared.errors import CdcError
 
 #: seconds between two lines where nobody watches, and between two samples

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cdc_consumer.parity.leaves import Compared
+from cdc_consumer.parity.differences import difference_of
 from cdc_consumer.parity.model import STRIP_CELLS, Difference, TableResult
-from cdc_consumer.parity.ranges import Key, Range
-from cdc_consumer.parity.report.differences import difference_of
-from cdc_consumer.parity.task import Outcome, Task
+from cdc_consumer.parity.rows.leaves import Compared
+from cdc_consumer.parity.rows.ranges import Key, Range
+from cdc_consumer.parity.rows.task import Outcome, Task
 from shared.errors import AuditError
 
 NAME = "audit.sqlite"

@@ -11,10 +11,11 @@ from random import Random
 import pytest
 from fix_mysql import StartServer
 from fix_replication import Replicate, Replication
-from helpers import assert_same_database, wait_until
-from mysql_servers import FOLLOWER, LEADER, PLAIN, MySQLServer
-from random_writer import RandomWriter
-from topic_audit import assert_whole
+from kit.helpers import assert_same_database, wait_until
+from kit.random_writer import RandomWriter
+from kit.topic_audit import assert_whole
+
+from docker.local.mysql_servers import FOLLOWER, LEADER, PLAIN, MySQLServer
 
 #: a program that has said this has reached its server, and from then on never ends by itself
 REACHED = re.compile("INFO: (leader |replaying )")

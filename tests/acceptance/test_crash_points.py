@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from faults_kit import holding, session, wait_for_statement
 from fix_replication import Replicate, Replication, assert_refused
-from helpers import wait_until
-from programs import Program
-from topic_audit import assert_whole
+from kit.faults import holding, session, wait_for_statement
+from kit.helpers import wait_until
+from kit.programs import Program
+from kit.topic_audit import assert_whole
 
 
 @pytest.fixture(params=["gtids", "plain"])

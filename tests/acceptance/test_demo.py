@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from demo import Demo, DemoError
 from fix_mysql import Servers
-from helpers import wait_until
-from processes import Child
-from programs import ENVIRONMENT, ROOT
+from kit.helpers import wait_until
+from kit.programs import ENVIRONMENT, ROOT
+
+from docker.local.demo import Demo, DemoError
+from docker.local.processes import Child
 
 #: the tutorial's listing; binlog offsets are the server's, and a uri has the database's real case
 EVENTS = """\
@@ -49,7 +50,7 @@ class Run:
         self.temporary.mkdir(parents=True)
         environment = {**ENVIRONMENT, "TMPDIR": str(self.temporary)}
         self.reports = folder / "reports"
-        command = [sys.executable, str(ROOT / "docker/demo.py"), f"--reports={self.reports}", *arguments]
+        command = [sys.executable, "-m", "docker.local.demo", f"--reports={self.reports}", *arguments]
         self.child = Child(command, folder / "output", env=environment)
 
     @property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from faults_kit import account, holding, session, setting, wait_for_statement
 from fix_mysql import StartServer
 from fix_replication import Replicate, Replication, assert_refused
-from helpers import tables_of, wait_until
-from mysql_servers import FOLLOWER, Server, free_port
+from kit.faults import account, holding, session, setting, wait_for_statement
+from kit.helpers import tables_of, wait_until
+
+from docker.local.mysql_servers import FOLLOWER, Server, free_port
 
 
 @pytest.fixture

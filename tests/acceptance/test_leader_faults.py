@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from faults_kit import account, setting
 from fix_mysql import Servers
 from fix_replication import Replicate, Replication, assert_refused, write_topic
-from helpers import wait_until
-from mysql_servers import LEADER, Server, free_port
-from programs import binlog_end
-from topic_audit import assert_whole
+from kit.faults import account, setting
+from kit.helpers import wait_until
+from kit.programs import binlog_end
+from kit.topic_audit import assert_whole
+
+from docker.local.mysql_servers import LEADER, Server, free_port
 
 
 def assert_changes_nothing(replication: Replication, *words: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults_kit import Proxy, account
 from fix_mysql import StartServer
 from fix_replication import Replicate, Replication, assert_refused
-from helpers import wait_until
-from mysql_servers import LEADER, Server
-from topic_audit import assert_whole
+from kit.faults import Proxy, account
+from kit.helpers import wait_until
+from kit.topic_audit import assert_whole
+
+from docker.local.mysql_servers import LEADER, Server
 
 #: the connections of producers, on a leader
 DUMPS = "SELECT id FROM performance_schema.processlist WHERE command LIKE 'Binlog Dump%'"

@@ -16,11 +16,11 @@ import pytest
 from fix_mysql import StartServer
 from fix_parity import Audited, Here, Parity, parity_of
 from fix_replication import Replicate, Replication
-from helpers import wait_until
-from mysql_servers import FOLLOWER, LEADER, MySQLServer, Server
-from programs import Program, binlog_end
+from kit.helpers import wait_until
+from kit.programs import Program, binlog_end
 
-from cdc_consumer.parity import servers
+from cdc_consumer.parity.servers import connection as servers
+from docker.local.mysql_servers import FOLLOWER, LEADER, MySQLServer, Server
 
 #: rows of the large table; its ids are 1 to ROWS
 ROWS = 30_000

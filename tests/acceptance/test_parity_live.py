@@ -11,11 +11,11 @@ from contextlib import contextmanager
 import pytest
 from fix_parity import Parity, parity_of
 from fix_replication import Replicate, Replication
-from mysql_servers import Server
-from programs import binlog_end
-from random_writer import RandomWriter
+from kit.programs import binlog_end
+from kit.random_writer import RandomWriter
 
-from cdc_consumer.parity.plan import Sizes
+from cdc_consumer.parity.rows.plan import Sizes
+from docker.local.mysql_servers import Server
 from shared.events import Position
 
 #: of the row that is written all the time

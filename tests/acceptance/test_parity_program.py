@@ -13,10 +13,11 @@ import pyspark
 import pytest
 from fix_parity import Parity, parity_of, require_java
 from fix_replication import Replication
-from helpers import wait_until
-from mysql_servers import free_port
-from processes import Child
-from programs import ENVIRONMENT, ROOT, run_program
+from kit.helpers import wait_until
+from kit.programs import ENVIRONMENT, ROOT, run_program
+
+from docker.local.mysql_servers import free_port
+from docker.local.processes import Child
 
 #: everything of Spark stays on this machine
 SPARK = {**ENVIRONMENT, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

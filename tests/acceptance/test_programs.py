@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from fix_replication import Replicate, Replication, assert_refused
-from helpers import assert_same_database, tables_of, wait_until
-from mysql_servers import Server
+from kit.helpers import assert_same_database, tables_of, wait_until
+
+from docker.local.mysql_servers import Server
 
 
 def test_they_stop_when_asked_and_continue_later(replication: Replication) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_kit import different_run, equal_run, long_run, undecided_run
+from kit.report import different_run, equal_run, long_run, undecided_run
 
 from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.report.write import write_report

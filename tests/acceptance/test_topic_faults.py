@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from fix_replication import Replicate, Replication, assert_refused, read_topic, write_topic
-from helpers import wait_until
-from mysql_servers import Server
-from topic_audit import assert_whole
+from kit.helpers import wait_until
+from kit.topic_audit import assert_whole
+
+from docker.local.mysql_servers import Server
 
 Records = list[bytes]
 

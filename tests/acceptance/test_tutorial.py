@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from fix_replication import Replicate, Replication
-from helpers import tables_of
-from mysql_servers import Server
+from kit.helpers import tables_of
+
+from docker.local.mysql_servers import Server
 
 DATABASE = "flvDb"
 STATEMENTS = """\

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from helpers import assert_same_database
-from mysql_servers import Server
-from programs import binlog_end, run_program, write_profiles
+from kit.helpers import assert_same_database
+from kit.programs import binlog_end, run_program, write_profiles
+
+from docker.local.mysql_servers import Server
 
 
 class Script(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mysql_servers import Server
 
-from cdc_consumer import literals
-from cdc_consumer.predicates import exactly
-from cdc_consumer.session import Session, row_settings
+from cdc_consumer.sql import literals
+from cdc_consumer.sql.predicates import exactly
+from cdc_consumer.sql.session import Session, row_settings
+from docker.local.mysql_servers import Server
 from shared.mysql import Connection
 
 Value = Any

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from fix_mysql import StartServer
-from helpers import assert_same_table, wait_until
-from mysql_servers import LEADER, MySQLServer, Server, ServerError, free_port, start_server
-from processes import Child
-from programs import ENVIRONMENT, ROOT, binlog_end
+from kit.helpers import assert_same_table, wait_until
+from kit.programs import ENVIRONMENT, binlog_end
+
+from docker.local.mysql_servers import LEADER, MySQLServer, Server, ServerError, free_port, start_server
+from docker.local.processes import Child
 
 
 def test_the_shared_pair_is_as_the_readme_asks(leader: Server, follower: Server) -> None:
@@ -60,7 +61,7 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, 
 
 def test_nothing_outlives_its_owner(tmp_path: Path, own_server: StartServer) -> None:
     """Not even after SIGKILL of the process that started a server."""
-    owner = Child([sys.executable, "-c", OWNER, str(tmp_path)], tmp_path / "log", env=_environment())
+    owner = Child([sys.executable, "-c", OWNER, str(tmp_path)], tmp_path / "log", env=ENVIRONMENT)
     pid = int(wait_until(lambda: owner.tail(1) if owner.tail(1).isdigit() else "", "the server starts", timeout=60))
     owner.kill()
     wait_until(lambda: not _exists(pid), "the server ends", timeout=10)
@@ -68,14 +69,10 @@ def test_nothing_outlives_its_owner(tmp_path: Path, own_server: StartServer) -> 
 
 OWNER = """
 import sys, time, pathlib
-from mysql_servers import start_server
+from docker.local.mysql_servers import start_server
 print(start_server(pathlib.Path(sys.argv[1]) / "server", server_id=5).pid, flush=True)
 time.sleep(60)
 """
-
-
-def _environment() -> dict[str, str]:
-    return {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "docker")))}
 
 
 def _exists(pid: int) -> bool:
@@ -120,8 +117,8 @@ def test_tables_that_differ_are_told_apart(leader: Server, follower: Server, dat
 
 def test_containers_are_driven_through_the_docker_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands only: a stand-in named docker writes them down."""
-    import mysql_servers
-    from get_mysql import DockerMySQL
+    from docker.local import mysql_servers
+    from docker.local.get_mysql import DockerMySQL
 
     (tmp_path / "docker").write_text(FAKE_DOCKER.format(folder=tmp_path))
     (tmp_path / "docker").chmod(0o755)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from mysql_servers import Server
-from type_cases import CASES, JSONS, SESSION, Case
+from kit.type_cases import CASES, JSONS, SESSION, Case
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.schema.read import read_tables
-from cdc_consumer.session import RELAXED_MODE, STRICT_MODE
+from cdc_consumer.sql.session import RELAXED_MODE, STRICT_MODE
+from docker.local.mysql_servers import Server
 from shared.mysql import rows
 
 

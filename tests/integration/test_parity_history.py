@@ -9,15 +9,15 @@ from typing import Any
 from fix_replication import Replication
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from mysql_servers import Server
-from programs import binlog_end
+from kit.programs import binlog_end
 
-from cdc_consumer import literals
 from cdc_consumer.parity import canonical
-from cdc_consumer.parity.history import History, Key
 from cdc_consumer.parity.model import Column, Shape, TableName
-from cdc_consumer.parity.row_keys import RowReader
-from cdc_consumer.session import Session, row_settings
+from cdc_consumer.parity.witness.history import History, Key
+from cdc_consumer.parity.witness.row_keys import RowReader
+from cdc_consumer.sql import literals
+from cdc_consumer.sql.session import Session, row_settings
+from docker.local.mysql_servers import Server
 from shared.events import Position, Rows, decode
 from tests.integration.test_literals_roundtrip import KINDS, Kind
 from tests.integration.test_types import CASES, JSONS, write_all

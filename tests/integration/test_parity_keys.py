@@ -13,15 +13,15 @@ import pytest
 from fix_parity import Audited, Parity
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from mysql_servers import Server
 
 from cdc_consumer.parity.canonical import SESSION
 from cdc_consumer.parity.model import Difference, Shape, TableName
-from cdc_consumer.parity.plan import shape_of
-from cdc_consumer.parity.ranges import Reading, inside
+from cdc_consumer.parity.rows.plan import shape_of
+from cdc_consumer.parity.rows.ranges import Reading, inside
+from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.schema.read import read_tables
-from cdc_consumer.parity.servers import Reader
-from cdc_consumer.parity.split import split
+from cdc_consumer.parity.servers.connection import Reader
+from docker.local.mysql_servers import Server
 from shared.profile import Database, Tls
 
 #: without shrinking, which would take minutes

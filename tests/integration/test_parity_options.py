@@ -9,8 +9,9 @@ import pytest
 from fix_parity import THREE_TABLES, Parity, parity_of
 from fix_replication import Replication
 
-from cdc_consumer.parity import fence, settle
-from cdc_consumer.parity.servers import Reader
+from cdc_consumer.parity.servers import fence
+from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.suspects import settle
 from shared.events import Position
 
 # which tables

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from fix_parity import Parity
-from mysql_servers import Server
 
-from cdc_consumer.parity import canonical, servers
+from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.servers import connection as servers
+from docker.local.mysql_servers import Server
 from shared.mysql import quote_name
 
 # what keeps it from running

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mysql_servers import Server
-from repair_kit import HEADER, NO_EVENT, Pair, reading
-from type_cases import CASES, Case
+from kit.repair import HEADER, NO_EVENT, Pair, reading
+from kit.type_cases import CASES, Case
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Difference
 from cdc_consumer.parity.repair.files import write_files
+from docker.local.mysql_servers import Server
 from shared.mysql import rows
 
 

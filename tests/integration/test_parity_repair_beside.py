@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mysql_servers import Server
-from repair_kit import HEADER, Pair, reading
+from kit.repair import HEADER, Pair, reading
 
 from cdc_consumer.parity.repair import apply
 from cdc_consumer.parity.repair import plan as plan_module
 from cdc_consumer.parity.repair.apply import repair
 from cdc_consumer.parity.repair.files import write_files
 from cdc_consumer.parity.repair.plan import Plan
-from cdc_consumer.refusals import BUSY
+from cdc_consumer.sql.refusals import BUSY
+from docker.local.mysql_servers import Server
 from shared.errors import FollowerError, FollowerLinkError
 from shared.mysql import MySQLError, error_number, rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from fix_parity import Parity, Rows
-from type_cases import CASES, JSONS
+from kit.type_cases import CASES, JSONS
 
-from cdc_consumer.parity.plan import SIZES
+from cdc_consumer.parity.rows.plan import SIZES
 
 CHANGED = ("changed", "c")
 

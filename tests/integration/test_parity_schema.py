@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from helpers import tables_of
-from mysql_servers import Server
+from kit.helpers import tables_of
 
 #: a foreign key may refer to the first columns of a key
-from schema_kit import RELAXED, compare, create, repair, schema_of
+from kit.schema import RELAXED, compare, create, repair, schema_of
 
 from cdc_consumer.parity.schema.compare import repair_statements
+from docker.local.mysql_servers import Server
 
 COLUMN = "CREATE TABLE t (id int PRIMARY KEY, a {})"
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, b varchar(20){}){}"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mysql_servers import Server
 
 #: a foreign key may refer to the first columns of a key
-from schema_kit import RELAXED, compare, create, repair
+from kit.schema import RELAXED, compare, create, repair
+
+from docker.local.mysql_servers import Server
 
 NUMBERS = [
     "int",

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from mysql_servers import Server
 
 #: a foreign key may refer to the first columns of a key
-from schema_kit import connected, create, schema_of
+from kit.schema import connected, create, schema_of
 
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.schema import read
 from cdc_consumer.parity.schema.read import read_schema, read_tables
+from docker.local.mysql_servers import Server
 from shared.errors import CdcError
 from shared.filters import DatabaseFilter
 from shared.mysql import Connection

@@ -11,17 +11,19 @@ import pytest
 from fix_mysql import StartServer
 from fix_parity import Parity, parity_of
 from fix_replication import Replicate, Replication
-from helpers import wait_until
-from mysql_servers import LEADER, Server
-from programs import binlog_end
+from kit.helpers import wait_until
+from kit.programs import binlog_end
 
-from cdc_consumer.parity import fence, servers, settle, throttle
-from cdc_consumer.parity.cascades import silent_cascades
-from cdc_consumer.parity.history import UNKNOWN, History
 from cdc_consumer.parity.model import Column, Shape, TableName
-from cdc_consumer.parity.servers import Ask, Reader, position_query
-from cdc_consumer.parity.settle import Interval, Settlement
-from cdc_consumer.parity.throttle import Throttle
+from cdc_consumer.parity.servers import connection as servers
+from cdc_consumer.parity.servers import fence, throttle
+from cdc_consumer.parity.servers.connection import Ask, Reader, position_query
+from cdc_consumer.parity.servers.throttle import Throttle
+from cdc_consumer.parity.suspects import settle
+from cdc_consumer.parity.suspects.settle import Interval, Settlement
+from cdc_consumer.parity.witness.cascades import silent_cascades
+from cdc_consumer.parity.witness.history import UNKNOWN, History
+from docker.local.mysql_servers import LEADER, Server
 from shared.errors import HistoryError, ServerGoneError, TopicLinkError
 from shared.events import Position
 from shared.profile import Database, Limits, Tls

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from events_kit import EventLog, integer, string
 from fix_replay import Stage
+from kit.events import EventLog, integer, string
 
 from shared.errors import CdcError, DivergedError, EventError, FollowerError, OffsetGoneError, SequenceError, causes
 from shared.profile import Filters
@@ -178,7 +178,7 @@ def test_filters(stage: Stage) -> None:
 
 
 def test_two_consumers_of_one_topic(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdc_consumer.lock.LOCK_WAIT", 0)
+    monkeypatch.setattr("cdc_consumer.follower.lock.LOCK_WAIT", 0)
     stage.create()
     holder = stage.server.connect()
     with holder.cursor() as cursor:

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pytest
-from events_kit import integer, string
 from fix_replay import Stage
+from kit.events import integer, string
 
-from cdc_consumer.follower import Follower
+from cdc_consumer.follower.follower import Follower
 from shared.errors import CdcError, DivergedError, EventError, FollowerError, causes
 from shared.filters import DatabaseFilter
 from shared.profile import Filters

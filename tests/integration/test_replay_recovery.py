@@ -14,14 +14,14 @@ from typing import Any
 
 import pymysql
 import pytest
-from events_kit import EventLog, consumer_profile, integer, string
 from fix_mysql import StartServer
 from fix_replay import Stage
-from helpers import wait_until
-from mysql_servers import FOLLOWER, Server
-from programs import ENVIRONMENT
+from kit.events import EventLog, consumer_profile, integer, string
+from kit.helpers import wait_until
+from kit.programs import ENVIRONMENT
 
 from cdc_consumer.replay import replay
+from docker.local.mysql_servers import FOLLOWER, Server
 from shared.errors import FollowerError, TopicMissingError, causes
 from shared.profile import Filters, TopicSettings
 
@@ -140,7 +140,7 @@ def kill_consumer(stage: Stage) -> None:
 
 def test_the_lock_of_a_dead_session_is_taken_over(gtid_stage: Stage) -> None:
     """The server may believe in a session of ours long after its link broke."""
-    from cdc_consumer.follower import Follower
+    from cdc_consumer.follower.follower import Follower
     from shared.filters import DatabaseFilter
 
     stage = gtid_stage

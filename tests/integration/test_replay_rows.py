@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from events_kit import integer, string
 from fix_replay import Stage
+from kit.events import integer, string
 
 from shared.errors import DivergedError
 

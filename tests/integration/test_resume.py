@@ -5,15 +5,15 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from helpers import wait_until
-from mysql_servers import Server
-from programs import Program, binlog_end, run_program, write_profiles
+from kit.helpers import wait_until
+from kit.programs import Program, binlog_end, run_program, write_profiles
 
-from cdc_producer.binlog import BinlogReader
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
+from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.leader import LeaderConsole
 from cdc_producer.resume import Resume, from_record
+from docker.local.mysql_servers import Server
 from shared.events import Position
 from shared.filters import DatabaseFilter
 from shared.profile import Filters, Leader, load_producer

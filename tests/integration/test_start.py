@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from fix_mysql import StartServer
-from mysql_servers import LEADER, Server
-from programs import Profiles, binlog_end, run_program, write_profiles
+from kit.programs import Profiles, binlog_end, run_program, write_profiles
 
+from docker.local.mysql_servers import LEADER, Server
 from shared.events import Query, decode
 from shared.profile import load_producer
 from shared.topic import open_reader

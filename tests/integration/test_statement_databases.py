@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
-from mysql_servers import Server
 from pymysql.charset import charset_by_id
 from pymysql.err import MySQLError
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import QueryEvent
 
+from docker.local.mysql_servers import Server
 from shared.errors import UnsupportedError
 from shared.mysql import quote_name
-from shared.statements import RULES, read_statement
-from shared.tokens import ANSI_QUOTES, CODECS, NO_BACKSLASH_ESCAPES
+from shared.statements.heads import RULES, read_statement
+from shared.statements.tokens import ANSI_QUOTES, CODECS, NO_BACKSLASH_ESCAPES
 
 #: Statements in the order they can run, each with the databases it writes: `h`ome and `a`way, and `s`, the session's.
 #: {h} and {a} are the two as names; {s} is before what is left to the session's database, and empty when it has one;

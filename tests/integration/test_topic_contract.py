@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fluvio_double import FluvioDouble
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from topic_kit import numbered, read
+from kit.fluvio_double import FluvioDouble
+from kit.topic import numbered, read
 
 from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicMissingError
 from shared.profile import TopicSettings

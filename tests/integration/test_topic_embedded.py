@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import ENVIRONMENT
-from topic_kit import numbered, read
+from kit.programs import ENVIRONMENT
+from kit.topic import numbered, read
 
 from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicLockedError, TopicMissingError
 from shared.topic import Record, embedded

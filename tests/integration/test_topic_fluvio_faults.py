@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import fluvio_wire as wire
 import pytest
-from fluvio_double import FluvioDouble
-from fluvio_wire import Log
-from topic_kit import VALUES, numbered, read
+from kit import fluvio_wire as wire
+from kit.fluvio_double import FluvioDouble
+from kit.fluvio_wire import Log
+from kit.topic import VALUES, numbered, read
 
 from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLinkError, TopicMissingError
 from shared.profile import TopicSettings

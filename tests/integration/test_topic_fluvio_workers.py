@@ -10,10 +10,10 @@ import time
 from contextlib import closing
 
 import pytest
-from fluvio_double import FluvioDouble
-from helpers import wait_until
-from programs import ENVIRONMENT
-from topic_kit import VALUES, read
+from kit.fluvio_double import FluvioDouble
+from kit.helpers import wait_until
+from kit.programs import ENVIRONMENT
+from kit.topic import VALUES, read
 
 from shared.errors import TopicLinkError
 from shared.profile import TopicSettings

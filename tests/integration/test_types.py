@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import assert_same_table
-from mysql_servers import Server
-from programs import run_program, write_profiles
-from type_cases import CASES, JSONS, SESSION
+from kit.helpers import assert_same_table
+from kit.programs import run_program, write_profiles
+from kit.type_cases import CASES, JSONS, SESSION
+
+from docker.local.mysql_servers import Server
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["key", "no_key"])

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import yaml
-from get_mysql import IMAGE
-from mysql_servers import FOLLOWER, LEADER
-from programs import ROOT
+from kit.programs import ROOT
 
+from docker.local.get_mysql import IMAGE
+from docker.local.mysql_servers import FOLLOWER, LEADER
 from shared.profile import load_consumer, load_producer
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]

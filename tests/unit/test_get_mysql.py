@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import debian
 import pytest
-from get_mysql import DockerMySQL, MySQL, NoMySQLError, find_mysql, installed_mysql
+
+from docker.local import debian
+from docker.local.get_mysql import DockerMySQL, MySQL, NoMySQLError, find_mysql, installed_mysql
 
 SPEAKS = {
     "mysql": "mysqld  Ver 8.0.36-0ubuntu0.22.04.1 for Linux on x86_64 ((Ubuntu))",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tomli
-from programs import ROOT
+from kit.programs import ROOT
 
 PACKAGES = ("cdc_producer", "cdc_consumer", "shared")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -19,13 +19,17 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 EDGES = {
     "pymysql": {"shared/mysql.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
-    "zstandard": {"cdc_producer/binlog.py"},
-    "orjson": {"cdc_producer/columns.py", "shared/events.py"},
+    "zstandard": {"cdc_producer/decode/binlog.py"},
+    "orjson": {"cdc_producer/decode/columns.py", "shared/events.py"},
     "tomli": {"shared/profile.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
-    "pyspark": {"cdc_consumer/parity/java.py", "cdc_consumer/parity/spark.py"},
+    "pyspark": {"cdc_consumer/parity/spark/java.py", "cdc_consumer/parity/spark/context.py"},
     "sqlite3": {"shared/topic/embedded.py", "cdc_consumer/parity/state.py"},
 }
+#: all that the audit takes from the consumer: values, sessions and positions as SQL
+AUDIT, DOOR = "cdc_consumer/parity/", "cdc_consumer.sql"
+#: a folder of more modules hides its rooms
+MOST_MODULES = 15
 #: what a dependency is called in an import; None where only another library imports it
 IMPORT_NAMES = {"mysql-replication": "pymysqlreplication", "cryptography": None}
 
@@ -52,6 +56,21 @@ def test_a_file_imports_only_what_it_may(path: Path) -> None:
             assert file in EDGES[package], f"{file} imports {package}, which only {sorted(EDGES[package])} may"
         else:
             assert package in sys.stdlib_module_names, f"{file} imports {package}, which has no edge file"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if AUDIT in path.as_posix()], ids=lambda path: path.stem)
+def test_the_audit_takes_only_sql_from_the_consumer(path: Path) -> None:
+    allowed = (DOOR, AUDIT.strip("/").replace("/", "."))
+    for name in imported(path):
+        assert not name.startswith("cdc_consumer.") or name.startswith(allowed), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in FILES}), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_a_folder_is_taken_in_at_a_glance(folder: Path) -> None:
+    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    assert len(modules) <= MOST_MODULES, f"{folder} has {len(modules)} modules: which rooms hide in it?"
 
 
 @pytest.mark.parametrize("library", EDGES)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from cdc_consumer.literals import encode
 from cdc_consumer.parity.canonical import literal
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.repair.plan import Chunk, Plan, Unit
@@ -29,7 +28,8 @@ from cdc_consumer.parity.repair.statements import (
     where_any_key,
 )
 from cdc_consumer.parity.repair.target import Target
-from cdc_consumer.refusals import BUSY, READ_ONLY, translate
+from cdc_consumer.sql.literals import encode
+from cdc_consumer.sql.refusals import BUSY, READ_ONLY, translate
 from shared.mysql import Connection, MySQLError, error_number, error_text, is_link_error, rows
 
 #: seconds a statement waits for a lock, while the consumer may wait for those its transaction holds

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cdc_consumer.literals import encode
 from cdc_consumer.parity.repair.plan import Chunk, Plan
 from cdc_consumer.parity.repair.statements import RELAXED, STRICT, session, statements
+from cdc_consumer.sql.literals import encode
 
 REPAIR = "repair.sql"
 UNDO = "undo.sql"

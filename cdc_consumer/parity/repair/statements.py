@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cdc_consumer.parity.canonical import SESSION
 from cdc_consumer.parity.model import Difference, TableName
 from cdc_consumer.parity.repair.target import Target
-from cdc_consumer.session import RELAXED_MODE, STRICT_MODE
+from cdc_consumer.sql.session import RELAXED_MODE, STRICT_MODE
 from shared.mysql import quote_name
 
 #: the literal of the error value of an ENUM, which strict SQL mode refuses

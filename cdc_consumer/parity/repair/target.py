@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from cdc_consumer import literals
 from cdc_consumer.parity.canonical import row_hash
 from cdc_consumer.parity.model import Shape, TableName
+from cdc_consumer.sql import literals
 from shared.mysql import Connection, rows
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
+from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.model import Difference, KeyEvent, Run, TableName
 from cdc_consumer.parity.report import words
-from cdc_consumer.parity.report.differences import FILE
 from cdc_consumer.parity.report.marks import Segment, diff
 from cdc_consumer.parity.report.markup import Child, Html, join, tag
 from cdc_consumer.parity.report.overview import scroll

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.model import Run, TableResult
 from cdc_consumer.parity.report import words
-from cdc_consumer.parity.report.differences import FILE
 from cdc_consumer.parity.report.tally import Tally, tally_of
 from cdc_consumer.parity.report.values import visible
 

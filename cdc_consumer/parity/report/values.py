@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from shared.tokens import CODECS
+from shared.statements.tokens import CODECS
 
 #: what stands for a value that was left out, see differences.without_values
 WITHHELD = frozenset("=LF")

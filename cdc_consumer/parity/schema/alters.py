@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum, auto
 from typing import NamedTuple
 
-from cdc_consumer.literals import text
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.schema import normal
 from cdc_consumer.parity.schema.records import (
@@ -19,6 +18,7 @@ from cdc_consumer.parity.schema.records import (
     ObjectRecord,
     TableRecord,
 )
+from cdc_consumer.sql.literals import text
 from shared.mysql import quote_name
 
 #: the session every statement but those of `create_object` relies on; it is left in this state

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from cdc_consumer import literals
+from cdc_consumer.sql import literals
 from shared.errors import CdcError
 from shared.mysql import Connection, quote_name, rows, variables
 

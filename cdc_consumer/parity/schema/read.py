@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from cdc_consumer import literals
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.schema.ddl import CreateTable, read_create_table
 from cdc_consumer.parity.schema.privileges import refuse_missing_privileges
@@ -21,6 +20,7 @@ from cdc_consumer.parity.schema.records import (
     Schema,
     TableRecord,
 )
+from cdc_consumer.sql import literals
 from shared.errors import CdcError
 from shared.mysql import Connection, MySQLError, error_number, rows, variables
 

@@ -1,0 +1,137 @@
+"""Statements on their way to the follower: many in one packet, each result judged.
+
+A packet leaves only when every result of the packet before it was what it must be, so a COMMIT in front of a packet
+never commits anything unproven; and while the server executes one packet, the next is built. When a statement fails,
+the server does not execute the rest of its packet. After any error the connection must be closed: that rolls back what
+is open and releases its GTID, whatever state the session was in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from cdc_consumer.follower.row_statements import Source
+from cdc_consumer.sql import literals
+from cdc_consumer.sql.refusals import too_large, translate
+from shared import mysql
+from shared.errors import DivergedError
+from shared.mysql import Connection
+
+#: statements of one packet at most, so that their results never fill a socket that nobody reads
+PACKET_STATEMENTS = 2000
+SEPARATOR = ";\n"
+
+
+class Check(NamedTuple):
+    """What the result of one statement must be."""
+
+    #: rows inserted or matched; None for any number
+    rows: int | None = None
+    #: warnings; None for any number
+    warnings: int | None = None
+    #: what the statement is about: rows of an event, or words
+    about: Source | str = ""
+
+
+class Pipe:
+    def __init__(self, connection: Connection, max_packet: int, packet_characters: int) -> None:
+        """`max_packet` is the session's max_allowed_packet; `packet_characters` when a packet is full."""
+        self._connection = connection
+        self._max_packet = max_packet
+        self._packet_characters = packet_characters
+        self._queue: list[str] = []
+        self._queued: list[Check] = []
+        self._size = 0
+        self._sent: list[Check] = []
+        #: an error left the session in a state nobody knows
+        self.broken = False
+
+    def put(self, sql: str, check: Check) -> None:
+        """Queue a statement; it is sent with others, at the latest by `settle`."""
+        if self._queue and (self._size + len(sql) > self._packet_characters or len(self._queue) >= PACKET_STATEMENTS):
+            self.send()
+        self._queue.append(sql)
+        self._queued.append(check)
+        self._size += len(sql)
+
+    def put_first(self, sql: str, check: Check) -> None:
+        """Queue a statement that may only run when every result before it was judged good: a COMMIT."""
+        self.send()
+        self.put(sql, check)
+
+    def send(self) -> None:
+        """Judge the results of the packet under way, then send what is queued."""
+        self._judge()
+        if not self._queue:
+            return
+        packet = literals.encode(SEPARATOR.join(self._queue))
+        if len(packet) >= self._max_packet:
+            raise too_large(len(packet), self._max_packet, self._queued[-1].about)
+        self._sent, self._queue, self._queued, self._size = self._queued, [], [], 0
+        with self._talking(lambda: self._sent[0].about):
+            mysql.send(self._connection, packet)
+
+    def retract(self, keep: str) -> None:
+        """Drop what is queued, but not a first statement that reads `keep`."""
+        kept = 1 if self._queue[:1] == [keep] else 0
+        del self._queue[kept:], self._queued[kept:]
+
+    def settle(self) -> None:
+        """Send what is queued and judge every result."""
+        self.send()
+        self._judge()
+
+    def ask(self, sql: str | bytes) -> Sequence[tuple[Any, ...]]:
+        """The rows of one query, after everything queued."""
+        self.settle()
+        with self._talking(str):
+            return mysql.rows(self._connection, sql)
+
+    def run(self, sql: bytes, about: str) -> None:
+        """Execute bytes as they are, after everything queued."""
+        self.settle()
+        if len(sql) >= self._max_packet:
+            raise too_large(len(sql), self._max_packet, about)
+        with self._talking(lambda: about):
+            mysql.send(self._connection, sql)
+            try:
+                mysql.result(self._connection)
+            except mysql.MySQLError as error:
+                # a refusal of the only statement leaves the session as it was
+                self.broken = mysql.is_link_error(error)
+                raise
+
+    def _judge(self) -> None:
+        sent, self._sent = self._sent, []
+        if not sent:
+            return
+        check = sent[0]
+        with self._talking(lambda: check.about):
+            for check in sent:
+                rows, warnings = mysql.result(self._connection)
+                if check.rows is not None and rows != check.rows:
+                    raise Mismatch(check, rows)
+                if check.warnings is not None and warnings != check.warnings:
+                    raise DivergedError(f"{check.about} would be altered on the follower: {warnings} warnings")
+
+    @contextmanager
+    def _talking(self, about: Callable[[], Source | str]) -> Iterator[None]:
+        """Whatever ends a talk before its end leaves a session that nobody can go on with."""
+        self.broken = True
+        try:
+            yield
+        except (mysql.MySQLError, OSError) as error:
+            raise translate(error, about()) from None
+        self.broken = False
+
+
+class Mismatch(DivergedError):
+    """A statement inserted or matched another number of rows than it must."""
+
+    def __init__(self, check: Check, rows: int) -> None:
+        super().__init__(
+            f"{check.about}: {rows} of {check.rows} rows were found on the follower as they were on the leader;"
+            " nothing of this transaction was committed"
+        )

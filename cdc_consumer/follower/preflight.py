@@ -1,0 +1,121 @@
+"""What the follower must be before anything is written to it; each refusal says what to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_consumer.sql.session import SWITCHED_OFF
+from shared.errors import FollowerError
+from shared.filters import DatabaseFilter
+from shared.mysql import Connection, MySQLError, error_number, rows, variables
+
+#: MySQL's number for a missing privilege
+ACCESS_DENIED = 1227
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the consumer needs to know of the server it writes to."""
+
+    version: str
+    #: transactions run under the leader's GTIDs
+    gtids: bool
+    #: writes of our own must be kept out of the binlog, or they would be GTIDs the leader does not know
+    hides_own_writes: bool
+    #: bytes of one packet at most
+    max_packet: int
+    lower_case_table_names: int
+
+
+def inspect(connection: Connection, databases: DatabaseFilter) -> Facts:
+    """Look at the server. Raises FollowerError when it cannot be a follower."""
+    found = variables(
+        connection, "version", "version_comment", "gtid_mode", "log_bin", "binlog_format", "super_read_only",
+        "event_scheduler", "lower_case_table_names",
+    )  # fmt: skip
+    _refuse_version(f"{found['version']} {found.get('version_comment', '')}")
+    if found.get("super_read_only") == "ON":
+        raise FollowerError("the follower is super_read_only; run on it: SET GLOBAL super_read_only = OFF")
+    if found["log_bin"] == "ON" and found.get("binlog_format", "ROW") != "ROW":
+        raise FollowerError(
+            f"binlog_format of the follower must be ROW, not {found['binlog_format']};"
+            " run on it: SET PERSIST binlog_format = 'ROW'"
+        )
+    gtids = found.get("gtid_mode") in ("ON", "ON_PERMISSIVE")
+    _probe_privileges(connection, gtids)
+    if found.get("event_scheduler") == "ON":
+        _refuse_events(connection, databases)
+    ((packet,),) = rows(connection, "SELECT @@session.max_allowed_packet")
+    return Facts(
+        found["version"], gtids, gtids and found["log_bin"] == "ON", packet, int(found["lower_case_table_names"])
+    )
+
+
+def _refuse_version(version: str) -> None:
+    major = version.split(".")[0]
+    if "mariadb" in version.lower() or not major.isdigit() or int(major) < 8:
+        raise FollowerError(f"the follower must be MySQL 8.0 or later, not {version}")
+
+
+def _probe_privileges(connection: Connection, gtids: bool) -> None:
+    """Try what will be needed, each in a way that changes nothing."""
+    ((account,),) = rows(connection, "SELECT CURRENT_USER()")
+    user = "@".join("'" + part.replace("'", "''") + "'" for part in account.rsplit("@", 1))
+    _probe(connection, "SET SESSION sql_log_bin = 1", "SESSION_VARIABLES_ADMIN", user)
+    if gtids:
+        _probe(connection, "SET SESSION gtid_next = 'AUTOMATIC'", "REPLICATION_APPLIER", user)
+    else:
+        # without GTIDs the identity of InnoDB's tables tells whether an interrupted statement ran
+        _probe(connection, "SELECT 1 FROM information_schema.INNODB_TABLES LIMIT 1", "PROCESS", user)
+
+
+def _probe(connection: Connection, sql: str, privilege: str, user: str) -> None:
+    try:
+        rows(connection, sql)
+    except MySQLError as error:
+        if error_number(error) != ACCESS_DENIED:
+            raise
+        raise FollowerError(
+            f"user {user} of the follower lacks the privilege {privilege};"
+            f" run on it: GRANT {privilege} ON *.* TO {user}"
+        ) from None
+
+
+def _refuse_events(connection: Connection, databases: DatabaseFilter) -> None:
+    enabled = "SELECT EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS WHERE STATUS = 'ENABLED'"
+    for database, name in rows(connection, enabled):
+        if database in databases:
+            raise events_would_run(f"{database}.{name}")
+
+
+def events_would_run(event: str) -> FollowerError:
+    return FollowerError(
+        f"event {event} would run on the follower as well as on the leader;"
+        " run on the follower: SET PERSIST event_scheduler = OFF"
+    )
+
+
+def create_tables(connection: Connection, statements: list[str], facts: Facts) -> None:
+    """Create the system's own tables."""
+    with connection.cursor() as cursor:
+        if facts.hides_own_writes:
+            cursor.execute("SET SESSION sql_log_bin = 0")
+        for sql in statements:
+            cursor.execute(sql)
+        if facts.hides_own_writes:
+            cursor.execute("SET SESSION sql_log_bin = 1")
+
+
+def session_settings(connection: Connection, lock_wait_seconds: int) -> dict[str, str]:
+    """Variables set once for the connection, as SQL; only those whose value differs where a privilege is needed."""
+    settings = {
+        "lock_wait_timeout": str(lock_wait_seconds),
+        "innodb_lock_wait_timeout": str(lock_wait_seconds),
+        "wait_timeout": "31536000",
+        "transaction_isolation": "'READ-COMMITTED'",
+        "sql_safe_updates": "0",
+    }
+    for name, value in variables(connection, *SWITCHED_OFF).items():
+        if value != "OFF":
+            settings[name] = "0"
+    return settings

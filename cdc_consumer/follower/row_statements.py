@@ -1,0 +1,217 @@
+"""Row images to SQL statements, in their order; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import add
+from typing import NamedTuple
+
+from cdc_consumer.follower.tables import Table
+from cdc_consumer.sql import literals
+from cdc_consumer.sql.predicates import exactly
+from shared.errors import EventError
+from shared.events import Rows, Value
+from shared.mysql import quote_name
+
+#: rows of one statement at most; more gain nothing
+INSERT_ROWS = 1000
+DELETE_ROWS = 500
+#: characters of a value, and values, that an error shows of a row
+SHOWN_CHARACTERS = 40
+SHOWN_VALUES = 3
+#: the error value of an ENUM, index 0
+ENUM_ERROR = {"Enum": 0}
+
+
+class Source(NamedTuple):
+    """Where a statement comes from, for errors."""
+
+    rows: Rows
+    #: place in rows.rows of the first row the statement is about
+    first: int
+    key: tuple[str, ...]
+    sequence: int
+    #: topic offset
+    offset: int
+
+    def __str__(self) -> str:
+        rows = self.rows
+        row = rows.rows[self.first]
+        image = row[0] if rows.kind == "Update" else row
+        names = self.key or rows.columns[:SHOWN_VALUES]
+        shown = ", ".join(f"{name}={_shown(image[rows.columns.index(name)])}" for name in names)
+        place = f"sequence {self.sequence} (topic offset {self.offset})"
+        return f"{rows.kind} of {rows.database}.{rows.table} ({shown}), {place}"
+
+
+def _shown(value: Value) -> str:
+    text = literals.literal(value).encode("ascii", "backslashreplace").decode()
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
+
+
+class Statement(NamedTuple):
+    sql: str
+    #: rows it must insert or match
+    rows: int
+    #: error values of ENUM columns it writes: strict SQL mode refuses them, otherwise each is one warning
+    zeros: int
+    foreign_key_checks: bool
+    source: Source
+
+
+class _Writer:
+    """The parts of the statements on one table that do not depend on the values."""
+
+    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+        self.table = table
+        self._count = len(columns)
+        names = [quote_name(name) for name in columns]
+        written = [index for index, name in enumerate(columns) if not table.columns[name].generated]
+        self._names = [(index, names[index]) for index in written]
+        #: places of the columns that are written, None for all
+        self._written = None if len(written) == len(columns) else written
+        self._enums = [index for index in written if table.columns[columns[index]].type.startswith("enum")]
+        self.key_names = table.key_in(columns)
+        self._key = [(columns.index(name), quote_name(name)) for name in self.key_names]
+        self.insert = f"INSERT INTO {table.sql} ({', '.join(names[index] for index in written)}) VALUES "
+        self._update = f"UPDATE {table.sql} SET "
+        self._assign = [f"{names[index]} = " for index in written]
+        keys = ", ".join(name for _, name in self._key)
+        self._delete = f"DELETE FROM {table.sql} WHERE "
+        self.delete = f"{self._delete}{keys if len(self._key) == 1 else f'({keys})'} IN ("
+        self.joins_deletes = bool(self._key) and not table.refers_to_itself
+
+    def zeros(self, row: Sequence[Value]) -> int:
+        """How many error values of ENUM columns it writes."""
+        if not self._enums:
+            return 0
+        return sum(row[index] == ENUM_ERROR for index in self._enums)
+
+    def _values(self, row: Sequence[Value]) -> list[str]:
+        if len(row) != self._count:
+            raise ValueError(f"{len(row)} values for {self._count} columns")
+        return literals.all_of(row if self._written is None else [row[index] for index in self._written])
+
+    def inserted(self, row: Sequence[Value]) -> str:
+        return f"({','.join(self._values(row))})"
+
+    def key(self, row: Sequence[Value]) -> str:
+        if len(self._key) == 1:
+            return literals.literal(row[self._key[0][0]])
+        return literals.row([row[index] for index, _ in self._key])
+
+    def _where(self, row: Sequence[Value]) -> str:
+        """Finds one row. By its key where there is one: two keys that compare equal cannot both exist."""
+        if self._key:
+            return " AND ".join([f"{name} = {literals.literal(row[index])}" for index, name in self._key])
+        return " AND ".join([exactly(name, row[index]) for index, name in self._names]) + " LIMIT 1"
+
+    def update(self, before: Sequence[Value], after: Sequence[Value]) -> str:
+        settings = ", ".join(map(add, self._assign, self._values(after)))
+        return f"{self._update}{settings} WHERE {self._where(before)}"
+
+    def delete_one(self, row: Sequence[Value]) -> str:
+        return self._delete + self._where(row)
+
+
+class _Joined:
+    """One INSERT or DELETE that still grows."""
+
+    def __init__(self, writer: _Writer, source: Source) -> None:
+        self.writer = writer
+        self.source = source
+        self.parts: list[str] = []
+        self.size = 0
+
+    def takes(self, writer: _Writer, rows: Rows) -> bool:
+        mine = self.source.rows
+        same = mine.kind == rows.kind and mine.foreign_key_checks == rows.foreign_key_checks
+        return same and self.writer is writer
+
+    def statement(self) -> Statement:
+        adding = self.source.rows.kind == "Add"
+        head, tail = (self.writer.insert, "") if adding else (self.writer.delete, ")")
+        sql = f"{head}{','.join(self.parts)}{tail}"
+        return Statement(sql, len(self.parts), 0, self.source.rows.foreign_key_checks, self.source)
+
+
+class StatementWriter:
+    """Writes a transaction's rows as statements; consecutive ones of a table are joined where that means the same."""
+
+    def __init__(self, limit: int) -> None:
+        """`limit` is the size in characters at which a statement stops growing; 0 keeps every row apart."""
+        self.limit = limit
+        self._writers: dict[tuple[str, str, tuple[str, ...]], _Writer] = {}
+        self._joined: _Joined | None = None
+
+    def write(self, rows: Rows, table: Table, sequence: int, offset: int) -> Iterator[Statement]:
+        """The statements that are complete; the rest waits for the next rows or `finish`. Raises EventError."""
+        try:
+            writer = self._writer(rows, table)
+            source = Source(rows, 0, writer.key_names, sequence, offset)
+            if self._joined is not None and not self._joined.takes(writer, rows):
+                yield from self.finish()
+            if rows.kind == "Update":
+                yield from _updates(writer, source)
+            elif rows.kind == "Add":
+                yield from self._adds(writer, source)
+            elif writer.joins_deletes:
+                yield from self._join(writer, source, [writer.key(row) for row in rows.rows], DELETE_ROWS)
+            else:
+                yield from _deletes(writer, source)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise EventError(
+                f"topic offset {offset} (sequence {sequence}) holds a row of {rows.database}.{rows.table} that cannot"
+                f" be written ({type(error).__name__}: {error})"
+            ) from error
+
+    def finish(self) -> Iterator[Statement]:
+        """The statement that still waited for more rows."""
+        joined, self._joined = self._joined, None
+        if joined is not None:
+            yield joined.statement()
+
+    def _writer(self, rows: Rows, table: Table) -> _Writer:
+        place = (rows.database, rows.table, rows.columns)
+        writer = self._writers.get(place)
+        if writer is None or writer.table is not table:
+            writer = self._writers[place] = _Writer(table, rows.columns)
+        return writer
+
+    def _adds(self, writer: _Writer, source: Source) -> Iterator[Statement]:
+        parts: list[str] = []
+        first = 0
+        for index, row in enumerate(source.rows.rows):
+            if zeros := writer.zeros(row):
+                yield from self._join(writer, source._replace(first=first), parts, INSERT_ROWS)
+                yield from self.finish()
+                parts, first = [], index + 1
+                sql = writer.insert + writer.inserted(row)
+                yield Statement(sql, 1, zeros, source.rows.foreign_key_checks, source._replace(first=index))
+            else:
+                parts.append(writer.inserted(row))
+        yield from self._join(writer, source._replace(first=first), parts, INSERT_ROWS)
+
+    def _join(self, writer: _Writer, source: Source, parts: list[str], most: int) -> Iterator[Statement]:
+        """Let the statement under way grow by these parts, and a new one begin where it is full."""
+        joined = self._joined
+        for index, part in enumerate(parts):
+            if joined is not None and (len(joined.parts) >= most or joined.size + len(part) > self.limit):
+                yield joined.statement()
+                joined = None
+            if joined is None:
+                joined = self._joined = _Joined(writer, source._replace(first=source.first + index))
+            joined.parts.append(part)
+            joined.size += len(part) + 1
+
+
+def _updates(writer: _Writer, source: Source) -> Iterator[Statement]:
+    checks = source.rows.foreign_key_checks
+    for index, (before, after) in enumerate(source.rows.rows):
+        yield Statement(writer.update(before, after), 1, writer.zeros(after), checks, source._replace(first=index))
+
+
+def _deletes(writer: _Writer, source: Source) -> Iterator[Statement]:
+    checks = source.rows.foreign_key_checks
+    for index, row in enumerate(source.rows.rows):
+        yield Statement(writer.delete_one(row), 1, 0, checks, source._replace(first=index))

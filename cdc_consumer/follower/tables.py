@@ -1,0 +1,139 @@
+"""What the follower's information_schema says about its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cdc_consumer.sql import column_types, literals
+from shared.errors import DivergedError
+from shared.events import Rows
+from shared.mysql import quote_name
+
+#: runs one SELECT on the follower
+Ask = Callable[[str], Sequence[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    #: COLUMN_TYPE
+    type: str
+    generated: bool
+    #: an INSERT that leaves it out fails
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    database: str
+    name: str
+    columns: dict[str, Column]
+    #: columns of the primary key, in its order; empty without one
+    key: tuple[str, ...]
+    #: a foreign key of it refers to itself, so that the order of its deletes matters
+    refers_to_itself: bool
+
+    def key_in(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The primary key's columns when the leader's rows hold them all; the follower may have a key of its own."""
+        return self.key if all(name in columns for name in self.key) else ()
+
+    @property
+    def sql(self) -> str:
+        return f"{quote_name(self.database)}.{quote_name(self.name)}"
+
+
+class Tables:
+    """Tables by name, asked for once; `forget` after anything that may have changed one."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._fitting: set[tuple[Any, ...]] = set()
+
+    def forget(self) -> None:
+        self._tables.clear()
+        self._fitting.clear()
+
+    def get(self, rows: Rows) -> Table:
+        """The table these rows go to. Raises DivergedError when it cannot take them as they are."""
+        place = (rows.database, rows.table)
+        table = self._tables.get(place)
+        if table is None:
+            table = self._tables[place] = self._read(*place)
+        images = (*place, rows.columns, rows.types)
+        if images not in self._fitting:
+            _check(table, rows)
+            self._fitting.add(images)
+        return table
+
+    def _read(self, database: str, name: str) -> Table:
+        where = f"TABLE_SCHEMA = {literals.text(database)} AND TABLE_NAME = {literals.text(name)}"
+        columns = self._ask(
+            "SELECT COLUMN_NAME, COLUMN_TYPE, EXTRA, IS_NULLABLE, COLUMN_DEFAULT IS NULL"
+            f" FROM information_schema.COLUMNS WHERE {where} ORDER BY ORDINAL_POSITION"
+        )
+        if not columns:
+            raise DivergedError(f"table {database}.{name} does not exist on the follower")
+        self._refuse_engine(where, f"{quote_name(database)}.{quote_name(name)}")
+        self._refuse_triggers(database, name)
+        key = self._ask(
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS"
+            f" WHERE {where} AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX"
+        )
+        itself = self._ask(
+            f"SELECT 1 FROM information_schema.KEY_COLUMN_USAGE WHERE {where}"
+            " AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA AND REFERENCED_TABLE_NAME = TABLE_NAME LIMIT 1"
+        )
+        return Table(
+            database, name, {row[0]: _column(*row) for row in columns}, tuple(row[0] for row in key), bool(itself)
+        )
+
+    def _refuse_engine(self, where: str, table: str) -> None:
+        engines = self._ask(
+            "SELECT t.ENGINE FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e"
+            f" ON e.ENGINE = t.ENGINE WHERE {where} AND t.TABLE_TYPE = 'BASE TABLE'"
+            " AND COALESCE(e.TRANSACTIONS, 'NO') <> 'YES'"
+        )
+        for (engine,) in engines:
+            raise DivergedError(
+                f"table {table} of the follower is stored by {engine}, which cannot write it in one transaction"
+                f" with the position; run on the follower: ALTER TABLE {table} ENGINE=InnoDB"
+            )
+
+    def _refuse_triggers(self, database: str, name: str) -> None:
+        triggers = self._ask(
+            "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS"
+            f" WHERE EVENT_OBJECT_SCHEMA = {literals.text(database)} AND EVENT_OBJECT_TABLE = {literals.text(name)}"
+        )
+        for (trigger,) in triggers:
+            raise DivergedError(
+                f"table {database}.{name} of the follower has the trigger {trigger}, whose effects the leader's rows"
+                f" already contain; run on the follower: DROP TRIGGER {quote_name(database)}.{quote_name(trigger)}"
+            )
+
+
+def _column(name: str, kind: str, extra: str, nullable: str, without_default: int) -> Column:
+    generated = "GENERATED" in extra.replace("DEFAULT_GENERATED", "")
+    defaulted = not without_default or nullable == "YES" or "auto_increment" in extra or "DEFAULT_GENERATED" in extra
+    return Column(name, kind, generated, not defaulted and not generated)
+
+
+def _check(table: Table, rows: Rows) -> None:
+    where = f"{rows.database}.{rows.table}"
+    for index, name in enumerate(rows.columns):
+        column = table.columns.get(name)
+        if column is None:
+            raise DivergedError(f"column {where}.{name} does not exist on the follower")
+        leader = rows.types[index] if rows.types else ""
+        if leader and not column_types.stores(column.type, leader):
+            raise DivergedError(
+                f"column {where}.{name} is {column.type} on the follower, which would alter values of {leader},"
+                " its type on the leader"
+            )
+    for name, column in table.columns.items():
+        if column.required and name not in rows.columns:
+            raise DivergedError(
+                f"column {where}.{name} exists on the follower only, and has no default for the leader's rows"
+            )

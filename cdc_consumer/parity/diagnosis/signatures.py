@@ -1,0 +1,295 @@
+"""What happened to one value, as far as the leader's literal and the follower's tell: "2 hours later", "cut short"...
+
+A phrase follows "is", as in `created is 2 hours later`. It is "" where nothing is recognised, as of unrelated values.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+import unicodedata
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+from cdc_consumer.parity.model import Column
+from cdc_consumer.parity.witness.wire_literals import member_names
+
+_TEXT = re.compile(r"_([a-z0-9]+) x'([0-9a-f]*)'")
+_BYTES = re.compile(r"x'([0-9a-f]*)'")
+_JSON = re.compile(r"CAST\(CONVERT\(x'([0-9a-f]*)' USING utf8mb4\) AS JSON\)")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+_CLOCK = re.compile(r"(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+_ZERO = re.compile(r"'[0: .-]+'")
+_NINES = re.compile(r"-?9+(\.9+)?")
+
+#: Python's codecs of MySQL character sets; the others are compared as bytes
+_CODECS = {
+    "utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii", "latin1": "cp1252", "utf16": "utf-16-be",
+    "utf16le": "utf-16-le", "utf32": "utf-32-be", "ucs2": "utf-16-be", "gbk": "gbk",
+}  # fmt: skip
+#: MySQL's latin1: cp1252, and what that leaves undefined as it is
+_LATIN1 = [bytes([octet]).decode("cp1252", "replace").replace("\ufffd", chr(octet)) for octet in range(256)]
+#: time zones are whole quarters of an hour away from each other, and this much at most
+_QUARTER, _FARTHEST = timedelta(minutes=15), timedelta(hours=26)
+_WIDTHS = (8, 16, 24, 32, 64)
+#: what a column of a narrower type stops at
+_BOUNDS = {edge for width in _WIDTHS for edge in (-(1 << width - 1), (1 << width - 1) - 1, (1 << width) - 1)}
+#: a step from one member of an ENUM to the next means something from this many members on
+_MANY_MEMBERS = 8
+#: digits enough for every DECIMAL
+_EXACT = Context(prec=100)
+
+
+def signature(leader: str, follower: str, column: Column) -> str:
+    """What is different about the follower's value; both are literals of `canonical.literal`."""
+    kind = column.data_type
+    if "NULL" in (leader, follower):
+        return _with_null(leader, follower)
+    if kind in ("float", "double"):
+        return _floating(float(leader), float(follower))
+    if kind in ("date", "datetime", "timestamp", "time"):
+        return _temporal(leader, follower)
+    if kind == "enum":
+        return _member(leader, follower, column)
+    if _NUMBER.fullmatch(leader) and _NUMBER.fullmatch(follower):
+        return _number(Decimal(leader), Decimal(follower), kind == "decimal")
+    for pattern, compare in ((_TEXT, _text), (_BYTES, _binary), (_JSON, _json)):
+        one, other = pattern.fullmatch(leader), pattern.fullmatch(follower)
+        if one is not None and other is not None:
+            return compare(one, other)
+    return ""
+
+
+def _with_null(leader: str, follower: str) -> str:
+    other = leader if follower == "NULL" else follower
+    if other.endswith("x''"):
+        name = "empty"
+    elif (_NUMBER.fullmatch(other) and Decimal(other) == 0) or _ZERO.fullmatch(other):
+        name = "zero"
+    else:
+        return ""
+    return f"NULL instead of {name}" if follower == "NULL" else f"{name} instead of NULL"
+
+
+# numbers
+
+
+def _number(leader: Decimal, follower: Decimal, decimal: bool) -> str:
+    if leader == follower:
+        return "with another number of decimals"
+    if leader == -follower:
+        return "of the opposite sign"
+    inexact = _inexact(leader, follower) if decimal else ""
+    bound = _NINES.fullmatch(str(follower)) if decimal else follower in _BOUNDS
+    # the leader's value is beyond the bound; no negative fits where 0 is one
+    if not inexact and (bound or follower == 0) and (0 < follower < leader or leader < follower <= 0):
+        return f"limited to {follower}"
+    return inexact if decimal else _wrapped(int(leader), int(follower))
+
+
+def _inexact(leader: Decimal, follower: Decimal) -> str:
+    exponent = leader.as_tuple().exponent
+    assert isinstance(exponent, int)
+    for places in range(-exponent - 1, -1, -1):
+        for rounding, word in ((ROUND_HALF_UP, "rounded"), (ROUND_HALF_EVEN, "rounded"), (ROUND_DOWN, "cut")):
+            if leader.quantize(Decimal(1).scaleb(-places), rounding, _EXACT) == follower:
+                return f"{word} to {places} decimals"
+    for name, narrow in (("single", _single), ("double", float)):
+        narrowed = Decimal(narrow(float(leader)))
+        if narrowed.is_finite() and narrowed.quantize(Decimal(1).scaleb(exponent), context=_EXACT) == follower:
+            return f"cut to {name} precision"
+    return ""
+
+
+def _wrapped(leader: int, follower: int) -> str:
+    for width in _WIDTHS:
+        if (leader - follower) % (1 << width) == 0 and -(1 << width - 1) <= follower < 1 << width:
+            return f"wrapped around at 2^{width}"
+    return ""
+
+
+def _floating(leader: float, follower: float) -> str:
+    if leader == -follower:
+        return "of the opposite sign"
+    if _single(leader) == follower:
+        return "cut to single precision"
+    for digits in range(15, 2, -1):
+        if float(f"{leader:.{digits}g}") == follower:
+            return f"rounded to {digits} digits"
+    for places in range(15, -1, -1):
+        if follower != 0 and round(leader, places) == follower:
+            return f"rounded to {places} decimals"
+    return "different in its last digits" if math.isclose(leader, follower, rel_tol=1e-13) else ""
+
+
+def _single(number: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", number))[0])
+    except OverflowError:
+        return math.inf
+
+
+# moments
+
+
+def _temporal(leader: str, follower: str) -> str:
+    if _ZERO.fullmatch(follower) and "-" in follower:
+        return "the zero date"
+    one, other = _moment(leader[1:-1]), _moment(follower[1:-1])
+    if one is None or other is None:
+        return ""
+    shift = other - one
+    if abs(shift) <= _FARTHEST and not shift % _QUARTER:
+        return f"{_span(abs(shift))} {'later' if shift > timedelta(0) else 'earlier'}"
+    for places in range(5, -1, -1):
+        unit = timedelta(microseconds=10 ** (6 - places))
+        shown = f"{places} decimals of a second" if places else "whole seconds"
+        if one - one % unit == other:
+            return f"cut to {shown}"
+        if one % unit * 2 >= unit and one - one % unit + unit == other:
+            return f"rounded to {shown}"
+    return ""
+
+
+def _moment(text: str) -> timedelta | None:
+    """Since the year 1, or of a TIME since 0; None of a date that does not exist."""
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        sign, hours, minutes, seconds = clock.groups()
+        span = timedelta(hours=int(hours), minutes=int(minutes), microseconds=int(Decimal(seconds) * 1_000_000))
+        return -span if sign else span
+    whole, _, fraction = text.partition(".")
+    try:
+        return datetime.fromisoformat(whole) - datetime.min + timedelta(microseconds=int(fraction.ljust(6, "0")))
+    except ValueError:
+        return None
+
+
+def _span(shift: timedelta) -> str:
+    """One day, 2 hours 30 minutes..."""
+    minutes = int(shift.total_seconds()) // 60
+    parts = [(minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute")]
+    return " ".join(f"{count} {unit}{'s' * (count > 1)}" for count, unit in parts if count)
+
+
+# texts
+
+
+def _member(leader: str, follower: str, column: Column) -> str:
+    if follower == "0":
+        return "the error value of its ENUM"
+    names = member_names(column.type) or ()
+    try:
+        one, other = (names.index(_decoded(text) or "") for text in (leader, follower))
+    except ValueError:
+        return ""
+    if len(names) < _MANY_MEMBERS or abs(one - other) != 1:
+        return ""
+    return f"the member {'after' if other > one else 'before'} in its ENUM"
+
+
+def _decoded(literal: str) -> str | None:
+    found = _TEXT.fullmatch(literal)
+    try:
+        return bytes.fromhex(found[2]).decode(_CODECS[found[1]]) if found else None
+    except (UnicodeDecodeError, KeyError):
+        return None
+
+
+def _text(leader: re.Match[str], follower: re.Match[str]) -> str:
+    one, other = _decoded(leader[0]), _decoded(follower[0])
+    if one is None or other is None:
+        return _octets(leader[2], follower[2])
+    if not other:
+        return "empty"
+    for phrase, alike in _ALIKE.items():
+        if alike(one, other):
+            return phrase
+    return ""
+
+
+def _mojibake(text: str) -> str:
+    return "".join(_LATIN1[octet] for octet in text.encode())
+
+
+def _without_accents(text: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+
+
+def _replaced(leader: str, follower: str) -> bool:
+    """Whether some characters became question marks, and nothing else changed."""
+    if len(leader) != len(follower):
+        return False
+    letters = zip(leader, follower, strict=True)
+    return all(ours == theirs or (ours in "?\ufffd" and theirs > "\x7f") for theirs, ours in letters)
+
+
+def _same(change: Callable[[str], str]) -> Callable[[str, str], bool]:
+    return lambda leader, follower: change(leader) == change(follower)
+
+
+#: phrase -> whether it is true of two texts that differ; the first one counts
+_ALIKE: dict[str, Callable[[str, str], bool]] = {
+    "without trailing spaces": lambda leader, follower: leader.rstrip(" ") == follower,
+    "with other trailing spaces": _same(lambda text: text.rstrip(" ")),
+    "with other white space around it": _same(str.strip),
+    "with other line ends": _same(lambda text: text.replace("\r\n", "\n").replace("\r", "\n")),
+    "encoded twice": lambda leader, follower: _mojibake(leader) == follower,
+    "decoded twice": lambda leader, follower: _mojibake(follower) == leader,
+    "with ? for some characters": _replaced,
+    "in another case": _same(str.casefold),
+    "in another Unicode form": _same(lambda text: unicodedata.normalize("NFC", text)),
+    "without its accents": lambda leader, follower: _without_accents(leader) == follower,
+    "with other backslashes": _same(lambda text: text.replace("\\", "")),
+    "cut short": str.startswith,
+}
+
+
+def _binary(leader: re.Match[str], follower: re.Match[str]) -> str:
+    return _octets(leader[1], follower[1])
+
+
+def _octets(leader: str, follower: str) -> str:
+    """Of bytes in hexadecimal digits."""
+    one, other = bytes.fromhex(leader), bytes.fromhex(follower)
+    if not other:
+        return "empty"
+    if one.rstrip(b"\0") == other.rstrip(b"\0"):
+        return "with other zero bytes at its end"
+    return "cut short" if one.startswith(other) else ""
+
+
+# JSON
+
+
+def _json(leader: re.Match[str], follower: re.Match[str]) -> str:
+    try:
+        one, other = (json.loads(bytes.fromhex(found[1]), parse_float=Decimal) for found in (leader, follower))
+    except ValueError:
+        return ""
+    for phrase, change in (("JSON with numbers of another type", _numbers), ("JSON with texts for numbers", _texts)):
+        if _leaves(one, change) == _leaves(other, change):
+            return phrase
+    return ""
+
+
+def _leaves(document: Any, change: Callable[[Any], Any]) -> Any:
+    """The document with each of its values changed."""
+    if isinstance(document, dict):
+        return {name: _leaves(value, change) for name, value in document.items()}
+    if isinstance(document, list):
+        return [_leaves(value, change) for value in document]
+    return change(document)
+
+
+def _numbers(value: Any) -> Any:
+    # True equals 1
+    return (type(value), value) if isinstance(value, bool) or not isinstance(value, (int, Decimal)) else Decimal(value)
+
+
+def _texts(value: Any) -> str:
+    return json.dumps(str(value)) if isinstance(value, (int, Decimal)) else json.dumps(value)

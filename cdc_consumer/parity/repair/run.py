@@ -1,0 +1,52 @@
+"""The repair of a run: its two SQL files, and what --repair does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cdc_consumer.parity import canonical
+from cdc_consumer.parity.differences import FILE, read_differences
+from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.repair.apply import RepairResult, repair
+from cdc_consumer.parity.repair.files import Header, write_files
+from cdc_consumer.parity.repair.plan import Plan
+from cdc_consumer.sql.refusals import translate
+from shared.mysql import Connection, MySQLError, connect, rows, variables
+from shared.profile import Follower
+
+
+def write_repair(folder: Path, follower: Follower, system_database: str, shapes: Sequence[Shape]) -> None:
+    """Write repair.sql and undo.sql of the run's differences."""
+    with _plan(folder, follower, system_database, shapes) as (plan, hides, _):
+        write_files(plan, folder, Header(folder.name, str(follower), hides))
+
+
+def repair_follower(
+    folder: Path, follower: Follower, system_database: str, shapes: Sequence[Shape], say: Callable[[str], None]
+) -> RepairResult:
+    """Make the run's changes on the follower, rehearsed first. Raises FollowerError."""
+    with _plan(folder, follower, system_database, shapes) as (plan, hides, connection):
+        say(f"repairing {len(plan):,} rows of {len(plan.tables)} tables")
+        result = repair(connection, plan, hides_own_writes=hides)
+    say(f"repaired {result.repaired:,} rows; {result.moved:,} had moved, {result.failed:,} could not be repaired")
+    return result
+
+
+@contextmanager
+def _plan(
+    folder: Path, follower: Follower, system_database: str, shapes: Sequence[Shape]
+) -> Iterator[tuple[Plan, bool, Connection]]:
+    """The plan, whether the follower's binlog must not see it, and a connection of its own to apply it with."""
+    try:
+        with connect(follower) as reading, connect(follower) as writing:
+            for statement in canonical.SESSION:
+                rows(reading, statement)
+            found = variables(reading, "gtid_mode", "log_bin")
+            hides = found.get("log_bin") == "ON" and found.get("gtid_mode") in ("ON", "ON_PERMISSIVE")
+            by_name = {shape.name: shape for shape in shapes}
+            with Plan(reading, read_differences(folder / FILE), by_name, system_database) as plan:
+                yield plan, hides, writing
+    except (MySQLError, OSError) as error:
+        raise translate(error, "preparing the repair") from error

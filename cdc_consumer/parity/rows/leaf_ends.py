@@ -1,0 +1,53 @@
+"""Where a leaf ends: a key so far on that about the wanted number of rows lies before it, asked of the follower."""
+
+from __future__ import annotations
+
+from cdc_consumer.parity.rows.ranges import Key, Range, Reading, is_integer
+from cdc_consumer.parity.servers.connection import Reader
+
+
+class Steps:
+    """Finds the ends of the leaves of one range, in order."""
+
+    def __init__(self, reading: Reading, reader: Reader, part: Range, leaf_rows: int) -> None:
+        self._reading = reading
+        #: who is asked
+        self.reader = reader
+        self._part = part
+        self._rows = leaf_rows
+
+    def after(self, low: Key | None, count: int) -> Key | None:
+        """The end of the leaf that begins after `low`, None of the last one; the one before had `count` rows."""
+        found = self.reader.rows(self._reading.step(Range(low, self._part.high), self._rows))
+        return tuple(found[0]) if found else None
+
+
+class NumberSteps(Steps):
+    """Of a key that is one whole number: counts on without asking, and learns from each leaf how far to go."""
+
+    def __init__(self, reading: Reading, reader: Reader, part: Range, leaf_rows: int, expected_rows: int) -> None:
+        super().__init__(reading, reader, part, leaf_rows)
+        first, last = (self._end("ASC", part.low), self._end("DESC", part.high))
+        self._first, self._last = first or 0, last or 0
+        self._width = max((self._last - self._first) * leaf_rows // max(expected_rows, 1), 1)
+
+    def _end(self, which: str, bound: Key | None) -> int | None:
+        if bound is not None:
+            return int(bound[0])
+        found = self.reader.rows(self._reading.bound(which, self._part))
+        return int(found[0][0]) if found else None
+
+    def after(self, low: Key | None, count: int) -> Key | None:
+        if count > 2 * self._rows:
+            self._width = max(self._width * self._rows // count, 1)
+        elif low != self._part.low and 2 * count < self._rows:
+            self._width *= 2
+        end = (self._first if low is None else int(low[0])) + self._width
+        return (str(end),) if end < self._last else None
+
+
+def steps(reading: Reading, reader: Reader, part: Range, leaf_rows: int, expected_rows: int) -> Steps:
+    """The cheapest way for this table's key."""
+    if is_integer(reading.shape):
+        return NumberSteps(reading, reader, part, leaf_rows, expected_rows)
+    return Steps(reading, reader, part, leaf_rows)

@@ -1,0 +1,135 @@
+"""A range of one table, compared leaf by leaf: two digests a leaf, and row hashes only of the leaves that differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdc_consumer.parity.rows.leaf_ends import Steps, steps
+from cdc_consumer.parity.rows.ranges import Key, Range, Reading
+from cdc_consumer.parity.servers.connection import Reader
+
+#: a leaf of which a side holds more times the wanted rows is cut again before its hashes are fetched
+OVERSIZED = 4
+#: upper bounds in milliseconds of the histogram of leaves
+BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000)
+
+
+@dataclass(slots=True)
+class Compared:
+    """What comparing one range has found; travels from the worker to the driver."""
+
+    leader_rows: int = 0
+    follower_rows: int = 0
+    leaves: int = 0
+    dirty_leaves: int = 0
+    #: XOR of the leader's row hashes
+    digest: int = 0
+    #: keys that were not equal at the moment they were read, and where in the range: 0.0 to 1.0
+    suspects: list[tuple[Key, float]] = field(default_factory=list)
+    #: leaves by upper bound in milliseconds
+    milliseconds: dict[int, int] = field(default_factory=dict)
+
+    def time(self, seconds: float) -> None:
+        bucket = next((bound for bound in BUCKETS if seconds * 1000 <= bound), BUCKETS[-1])
+        self.milliseconds[bucket] = self.milliseconds.get(bucket, 0) + 1
+
+
+class Leaves:
+    """Both sides of one table, read at once from two threads."""
+
+    def __init__(self, reading: Reading, leader: Reader, follower: Reader, leaf_rows: int) -> None:
+        self._reading = reading
+        self._leader = leader
+        self._follower = follower
+        self._leaf_rows = leaf_rows
+        self._beside = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> Leaves:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._beside.shutdown()
+
+    def compare(self, part: Range, expected_rows: int, found: Compared) -> Iterator[Range]:
+        """Compare the range; yields what is left of it after every leaf, where the caller may stop.
+
+        The follower finds the leaves' bounds, unless the leader has far more rows there.
+        """
+        low, done = part.low, 0
+        ends = steps(self._reading, self._follower, part, self._leaf_rows, expected_rows)
+        high = ends.after(low, 0)
+        if high is None and self._oversized(expected_rows):
+            ends, high = self._steps_of(self._leader, part, low)
+        while True:
+            began = time.monotonic()
+            leaf = Range(low, high or part.high)
+            asked = self._beside.submit(self._digest, self._leader, leaf)
+            ours = self._digest(self._follower, leaf)
+            # found while the leader may still be reading, unless it is the one to find it
+            if ends.reader is self._leader:
+                wait([asked])
+            after = None if high is None else ends.after(high, ours[0])
+            theirs = asked.result()
+            if not _same(theirs, ours) and self._oversized(max(theirs[0], ours[0])):
+                # its hashes would fill the memory; the side with more rows finds the bounds from here on
+                larger = self._leader if theirs[0] >= ours[0] else self._follower
+                ends, shorter = self._steps_of(larger, part, low)
+                if shorter != high:
+                    high = shorter
+                    continue
+            self._judge(leaf, theirs, ours, min(done / max(expected_rows, 1), 1.0), found)
+            found.time(time.monotonic() - began)
+            done += max(theirs[0], ours[0])
+            if high is None:
+                return
+            yield Range(high, part.high)
+            low, high = high, after
+
+    def _oversized(self, count: int) -> bool:
+        return count > OVERSIZED * self._leaf_rows
+
+    def _steps_of(self, larger: Reader, part: Range, low: Key | None) -> tuple[Steps, Key | None]:
+        ends = Steps(self._reading, larger, part, self._leaf_rows)
+        return ends, ends.after(low, 0)
+
+    def _judge(
+        self, leaf: Range, theirs: tuple[int, bytes], ours: tuple[int, bytes], place: float, found: Compared
+    ) -> None:
+        found.leaves += 1
+        found.leader_rows += theirs[0]
+        found.follower_rows += ours[0]
+        if theirs[0]:
+            found.digest ^= int.from_bytes(theirs[1], "big")
+        if not _same(theirs, ours):
+            found.dirty_leaves += 1
+            found.suspects += [(key, place) for key in self._unequal(leaf)]
+
+    def _unequal(self, part: Range) -> Iterator[Key]:
+        theirs = self._beside.submit(self._hashes, self._leader, part)
+        ours = self._hashes(self._follower, part)
+        leader = theirs.result()
+        for key in leader.keys() | ours.keys():
+            # a row too long for a hash has None
+            if leader.get(key) is None or leader.get(key) != ours.get(key):
+                yield key
+
+    def _digest(self, reader: Reader, part: Range) -> tuple[int, bytes]:
+        ((count, xor),) = reader.rows(self._reading.digest(part))
+        return count, xor
+
+    def _hashes(self, reader: Reader, part: Range) -> dict[Key, str | None]:
+        return split_keys(reader.rows(self._reading.hashes(part)))
+
+
+def _same(theirs: tuple[int, bytes], ours: tuple[int, bytes]) -> bool:
+    # of no rows at all MySQL's XOR has another length
+    return theirs[0] == ours[0] and (theirs[1] == ours[1] or not ours[0])
+
+
+def split_keys(rows: Sequence[Sequence[Any]]) -> dict[Key, str | None]:
+    """Rows of Reading.hashes: key -> hash."""
+    return {tuple(row[:-1]): row[-1] for row in rows}

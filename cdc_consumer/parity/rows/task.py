@@ -1,0 +1,120 @@
+"""What a Spark task does: compare one range of one table with connections its worker process keeps."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.rows import copies
+from cdc_consumer.parity.rows.leaves import Compared, Leaves
+from cdc_consumer.parity.rows.ranges import Range, Reading
+from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.throttle import Throttle
+from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
+from shared.profile import ParityProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    number: int
+    shape: Shape
+    part: Range
+    expected_rows: int
+    #: SQL that narrows the rows, "" for all
+    where: str
+    leaf_rows: int
+    #: where the range begins and ends in the table's key space: 0.0 to 1.0
+    place: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all tasks of a wave share."""
+
+    profile: ParityProfile
+    position_sql: str
+    #: tasks that run at the same time
+    workers: int
+    #: time.time() at which tasks give back what is left, so that the driver can keep what is known
+    until: float
+
+
+@dataclass(slots=True)
+class Outcome:
+    task: Task
+    compared: Compared
+    #: what was not read yet, None when all was
+    rest: Range | None = None
+    #: why it could not be read, "" when it could
+    error: str = ""
+    #: the table is not what it was when the audit began
+    moved: bool = False
+    #: a server does not answer: nothing was found out, and all is left
+    gone: bool = False
+    seconds: float = field(default=0.0)
+
+
+#: suspects after which a task gives back what is left: memory stays flat where everything differs
+MOST_SUSPECTS = 10_000
+
+#: of this process; Spark uses a worker for many tasks
+_readers: dict[ParityProfile, tuple[Reader, Reader]] = {}
+
+
+def run(task: Task, setup: Setup) -> Outcome:
+    """Never raises what a retry would not mend: an error is part of the outcome."""
+    outcome = Outcome(task, Compared(), rest=task.part)
+    if time.time() > setup.until:
+        return outcome
+    began = time.monotonic()
+    leader, follower = _connections(setup)
+    try:
+        if leader.take_slot(setup.until) and follower.take_slot(setup.until):
+            outcome.rest = _compare(task, setup, leader, follower, outcome)
+    except ServerGoneError as error:
+        return Outcome(task, Compared(), rest=task.part, error=causes(error), gone=True)
+    except CdcError as error:
+        outcome.rest, outcome.error, outcome.moved = None, causes(error), isinstance(error, TableMovedError)
+    finally:
+        leader.free_slot()
+        follower.free_slot()
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _connections(setup: Setup) -> tuple[Reader, Reader]:
+    profile = setup.profile
+    if profile not in _readers:
+        limits = profile.limits
+        seconds = limits.statement_seconds
+        leader = Reader("leader", profile.leader, statement_seconds=seconds, slots=limits.leader_connections)
+        follower = Reader("follower", profile.follower, statement_seconds=seconds, slots=limits.follower_connections)
+        _readers[profile] = (leader, follower)
+    return _readers[profile]
+
+
+def _compare(task: Task, setup: Setup, leader: Reader, follower: Reader, outcome: Outcome) -> Range | None:
+    """What is left of the range."""
+    reading = Reading(task.shape, task.where)
+    if not task.shape.key:
+        outcome.compared = _copies(reading, leader, follower)
+        return None
+    throttle = Throttle(setup.profile.limits, leader, follower, setup.position_sql, 1 / setup.workers)
+    with Leaves(reading, leader, follower, task.leaf_rows) as leaves:
+        before = 0
+        for rest in leaves.compare(task.part, task.expected_rows, outcome.compared):
+            rows, before = outcome.compared.leader_rows - before, outcome.compared.leader_rows
+            full = len(outcome.compared.suspects) > MOST_SUSPECTS
+            if full or not throttle.allows(rows) or time.time() > setup.until:
+                return rest
+    return None
+
+
+def _copies(reading: Reading, leader: Reader, follower: Reader) -> Compared:
+    """The table is read in one go: when a link breaks, from its beginning once more."""
+    try:
+        copies.compare(reading, leader, follower, found := Compared())
+    except ServerGoneError:
+        copies.compare(reading, leader, follower, found := Compared())
+    return found

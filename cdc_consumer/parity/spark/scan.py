@@ -1,0 +1,120 @@
+"""The first pass: every range of every table, compared by Spark in waves; what differs becomes a suspect."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.rows.task import Outcome, Setup, Task
+from cdc_consumer.parity.servers.throttle import window_closes, window_opens
+from cdc_consumer.parity.state import State
+from shared.errors import ServerGoneError
+from shared.profile import ParityProfile
+
+#: seconds after which the tasks of a wave give back what they have not read, so that what is known can be kept: of the
+#: first, and at most; one in between takes as long as all before it
+WAVE_SECONDS = (5.0, 60.0)
+#: waves in a row that may find nothing to do because a server is too busy
+IDLE_WAVES = 20
+
+
+class Cluster(Protocol):
+    """What runs tasks: Spark."""
+
+    master: str
+    version: str
+    java: str
+    #: tasks that run at the same time
+    workers: int
+
+    def run(self, tasks: Sequence[Task], setup: Setup, tick: Callable[[int, int], None]) -> list[Outcome]: ...
+
+    def parquet(self, differences: Path, folder: Path) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Scan:
+    """Reads the open parts of a run."""
+
+    def __init__(
+        self,
+        profile: ParityProfile,
+        state: State,
+        shapes: Sequence[Shape],
+        where: str,
+        leaf_rows: int,
+        position_sql: str,
+    ) -> None:
+        self._profile = profile
+        self._state = state
+        self._shapes = shapes
+        self._where = where
+        self._leaf_rows = leaf_rows
+        self._position_sql = position_sql
+        #: tables that changed their definition, and the server's words
+        self.moved: dict[int, str] = {}
+
+    def run(self, spark: Cluster, stopped: Callable[[], bool], tick: Callable[[int, int], None]) -> None:
+        """Compare until nothing is open or `stopped`; `tick` hears of rows and suspects in this process so far."""
+        idle, began = 0, time.monotonic()
+        while not stopped() and idle < IDLE_WAVES:
+            tasks = self._tasks()
+            if not tasks:
+                return
+            if self._wait_for_window(stopped):
+                continue
+            shapes = {number: shape for shape, number in ((shape, task.number) for shape, task in tasks)}
+            outcomes = spark.run(
+                [task for _, task in tasks], self._setup(spark, time.monotonic() - began),
+                lambda *seen: _tick(tick, stopped, seen),
+            )  # fmt: skip
+            self._state.keep([(shapes[outcome.task.number], outcome) for outcome in outcomes])
+            for outcome in outcomes:
+                if outcome.moved:
+                    self.moved[shapes[outcome.task.number]] = outcome.error
+                if outcome.gone:
+                    raise ServerGoneError(outcome.error)
+            progress = any(outcome.compared.leaves or outcome.error for outcome in outcomes)
+            idle = 0 if progress else idle + 1
+
+    def _tasks(self) -> list[tuple[int, Task]]:
+        """What is open, by table."""
+        return [
+            (shape, Task(number, self._shapes[shape], part, expected, self._where, self._leaf_rows, place))
+            for number, shape, part, expected, place in self._state.open_parts()
+        ]
+
+    def _setup(self, spark: Cluster, elapsed: float) -> Setup:
+        least, most = WAVE_SECONDS
+        return Setup(
+            self._profile, self._position_sql, spark.workers, time.time() + min(max(elapsed, least), most)
+        )  # fmt: skip
+
+    def _wait_for_window(self, stopped: Callable[[], bool]) -> bool:
+        """Sleep until rows may be read; True when it had to."""
+        window = self._profile.limits.window
+        if window is None or window_closes(window, datetime.now()) is not None:
+            return False
+        opens = window_opens(window, datetime.now())
+        while datetime.now() < opens and not stopped():
+            time.sleep(0.5)
+        return True
+
+
+class Stopped(Exception):
+    """The user asked to stop while Spark was running."""
+
+
+def _tick(tick: Callable[[int, int], None], stopped: Callable[[], bool], seen: tuple[int, ...]) -> None:
+    if stopped():
+        raise Stopped
+    tick(*seen)
+
+
+def by_name(shapes: Sequence[Shape]) -> Mapping[str, int]:
+    return {str(shape.name): index for index, shape in enumerate(shapes)}

@@ -1,0 +1,1 @@
+"""Deciding whether a row that looked different is proven different."""

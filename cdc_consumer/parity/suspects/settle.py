@@ -1,0 +1,272 @@
+"""Fence and settle: which suspects are equal after all, which are proven different, and which stay undecided.
+
+One round, for some thousand suspects at a time:
+
+    before   the leader's position
+    L        the leader's rows
+    fence    the leader's position again: whatever L shows was written before it
+    F        the follower's rows and position in one snapshot, once it has reached the fence
+    L'       the leader's rows again
+    after    the leader's position
+
+F equal to L or L' is EQUAL. L equal to L' and F neither: a follower that is right shows L, unless the row was changed
+after L and changed back before L'. The topic tells: no event of the row between before and after is the proof. A row
+that is written all the time is judged by its last image in the topic, see hot.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cdc_consumer.parity.model import Evidence, Round
+from cdc_consumer.parity.servers import fence
+from cdc_consumer.parity.servers.connection import Ask, Reader
+from cdc_consumer.parity.state import State, Suspect
+from cdc_consumer.parity.suspects.hot import Hot
+from cdc_consumer.parity.suspects.rows_by_key import Images, Rows, Seen
+from cdc_consumer.parity.witness.history import History
+from cdc_consumer.sql.positions import mark_from
+from shared.errors import AuditError, EventError, ServerGoneError, TableMovedError, TopicError
+from shared.events import Position
+
+#: suspects that share one fence
+GROUP = 5000
+#: of them, how many whole rows are held at a time
+ROWS = 500
+#: rounds after which a suspect stays undecided
+ROUNDS = 10
+#: rounds after which a row that keeps changing is judged by its last image in the topic
+HOT_ROUNDS = 2
+#: seconds of rest after the first round, twice as long after the second...; and at most
+REST, LONGEST_REST = 0.05, 2.0
+
+NO_TOPIC = "the leader kept writing, and without [topic] in the profile nothing tells whether it wrote this row"
+KEPT_CHANGING = f"it changed in each of {ROUNDS} rounds, and the topic does not tell its value"
+TOO_LONG = "the row does not fit into one packet: raise max_allowed_packet on both servers"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The leader's positions around one look at both sides."""
+
+    before: Position
+    fence: Position
+    after: Position
+    #: the follower's in its snapshot
+    follower: Position
+
+    @property
+    def idle(self) -> bool:
+        return self.before == self.after
+
+    @property
+    def in_order(self) -> bool:
+        return self.before <= self.fence <= self.follower <= self.after
+
+    def evidence(self, rounds: int) -> Evidence:
+        proof: Literal["no event", "idle"] = "idle" if self.idle else "no event"
+        return Evidence(proof, str(self.before), str(self.fence), str(self.after), str(self.follower), rounds)
+
+
+class Settlement:
+    """Settles the suspects of a run, round by round."""
+
+    def __init__(
+        self, state: State, images: Sequence[Images], leader: Reader, follower: Reader, position_sql: str,
+        history: History | None, fence_seconds: float,
+    ) -> None:  # fmt: skip
+        """`images` read the rows of each table, by the index the suspects name it with."""
+        self._state = state
+        self._images = images
+        self._leader = leader
+        self._follower = follower
+        self._position_sql = position_sql
+        self._history = history
+        self._hot = None if history is None else Hot(leader, follower, position_sql, history, fence_seconds)
+        self._seconds = fence_seconds
+        #: the follower did not reach the last fence
+        self._stalled = False
+        self._stopped: Callable[[], bool] = lambda: False
+        #: seconds spent waiting for the follower
+        self._waited = 0.0
+        #: tables whose definition changed while they were settled
+        self.moved: dict[int, str] = {}
+
+    def rounds(self, began: float, stopped: Callable[[], bool], tell: Callable[[Round], None]) -> None:
+        """Settle until nothing is open, nothing more can be told, or `stopped`; `tell` hears of every round."""
+        self._stopped = stopped
+        for number in range(1, ROUNDS + 1):
+            suspects = self._state.count("open")
+            if not suspects or stopped():
+                return
+            equal, proven, self._waited = self._state.count("equal"), self._state.count("proven"), 0.0
+            self._round(number)
+            still = self._state.count("open")
+            equal, proven = self._state.count("equal") - equal, self._state.count("proven") - proven
+            tell(Round(number, time.monotonic() - began, suspects, equal, proven, still, self._waited))
+            if still and number < ROUNDS:
+                _sleep(min(REST * 2 ** (number - 1), LONGEST_REST), stopped)
+
+    def _round(self, number: int) -> None:
+        """Look at every open suspect once."""
+        last = 0
+        while (group := self._state.open_suspects(last, GROUP)) and not self._stopped():
+            last = group[-1].id
+            by_table: dict[int, list[Suspect]] = defaultdict(list)
+            for suspect in group:
+                suspect.rounds = number
+                by_table[suspect.shape].append(suspect)
+            self._try(by_table)
+            if number == ROUNDS and not self._stopped():
+                self._end(group)
+
+    def _try(self, by_table: Mapping[int, list[Suspect]]) -> None:
+        """Settle what can be read, each table alone when one of several cannot."""
+        try:
+            self._settle(by_table)
+        except ServerGoneError:
+            raise
+        except AuditError as error:
+            for shape, suspects in by_table.items():
+                still = [each for each in suspects if each.state == "open"]
+                if len(by_table) > 1 and still:
+                    self._try({shape: still})
+                elif still:
+                    self._end(still, str(error))
+                    if isinstance(error, TableMovedError):
+                        self.moved[shape] = str(error)
+
+    def _end(self, suspects: Sequence[Suspect], reason: str = "") -> None:
+        """Nothing more can be told of those that are open, for this reason or the one found last."""
+        for suspect in suspects:
+            if suspect.state == "open":
+                suspect.state, suspect.reason = "undecided", reason or suspect.reason or KEPT_CHANGING
+        self._state.settle([each for each in suspects if each.state == "undecided"], [])
+
+    def _settle(self, by_table: Mapping[int, list[Suspect]]) -> None:
+        everything = [each for suspects in by_table.values() for each in suspects]
+        before = fence.leader_position(self._leader)
+        first = self._look(by_table, self._leader.rows)
+        edge = fence.leader_position(self._leader)
+        if not self._reach(edge):
+            if not self._stopped():
+                self._end(everything, self._late(edge))
+            return
+        mark, ours = self._follower.frozen(
+            lambda ask: (mark_from(ask(self._position_sql)[0]), self._look(by_table, ask))
+        )
+        second = self._look(by_table, self._leader.rows)
+        at = Position(mark.file, mark.leader_offset)
+        interval = Interval(before, edge, fence.leader_position(self._leader), at)
+        if not interval.in_order:
+            self._end(everything, _strange(interval))
+            return
+        for shape, suspects in by_table.items():
+            self._judge(shape, suspects, first[shape], ours[shape], second[shape], interval)
+
+    def _reach(self, edge: Position) -> bool:
+        """Wait for the follower; but not again for each group when it does not move."""
+        began = time.monotonic()
+        seconds = 0.0 if self._stalled else self._seconds
+        reached = fence.wait_until_applied(self._follower, self._position_sql, edge, seconds, self._stopped)
+        self._waited += time.monotonic() - began
+        self._stalled = reached is None
+        return reached is not None
+
+    def _late(self, edge: Position) -> str:
+        mark = fence.applied(self._follower, self._position_sql)
+        return (
+            f"the follower did not reach {edge} within {self._seconds:g} s (it is at"
+            f" {mark.file}:{mark.leader_offset}): is the consumer running?"
+        )
+
+    def _look(self, by_table: Mapping[int, list[Suspect]], ask: Ask) -> dict[int, Seen]:
+        return {shape: self._images[shape].look(ask, keys_of(found)) for shape, found in by_table.items()}
+
+    def _judge(
+        self, shape: int, suspects: Sequence[Suspect], first: Seen, ours: Seen, second: Seen, interval: Interval
+    ) -> None:
+        images = self._images[shape]
+        candidates, hot = [], []
+        for suspect in suspects:
+            one, two, mine = first.get(suspect.key), second.get(suspect.key), ours.get(suspect.key)
+            if "" in (one, two, mine):
+                suspect.state, suspect.reason = "undecided", TOO_LONG
+            elif mine in (one, two):
+                suspect.state = "equal"
+            elif one == two:
+                candidates.append(suspect)
+            else:
+                hot.append(suspect)
+        # a table without a key is read in one go
+        for part in _parts(candidates, ROWS if images.shape.key else GROUP):
+            rows = images.rows(part, first, ours, self._leader, self._follower)
+            touched = set() if interval.idle else self._touched(rows, part, interval)
+            hot += [each for each in part if each.id in touched]
+            self._prove([each for each in part if each.id not in touched], rows, interval)
+        for part in _parts([each for each in hot if each.rounds > HOT_ROUNDS], ROWS):
+            if self._hot is not None and images.shape.key:
+                self._judge_hot(part, images)
+        self._state.settle([each for each in suspects if each.state != "proven"], [])
+
+    def _prove(self, suspects: Sequence[Suspect], rows: Rows, interval: Interval) -> None:
+        found = []
+        for suspect in suspects:
+            difference = rows.difference(suspect.key, interval.evidence(suspect.rounds))
+            if difference is not None:
+                suspect.state = "proven"
+                found.append((suspect, difference))
+        self._state.settle([suspect for suspect, _ in found], found)
+
+    def _judge_hot(self, suspects: Sequence[Suspect], images: Images) -> None:
+        assert self._hot is not None
+        try:
+            found = self._hot.judge(suspects, images)
+        except (TopicError, EventError) as error:
+            for suspect in suspects:
+                suspect.reason = str(error)
+            return
+        self._state.settle([suspect for suspect, _ in found], found)
+
+    def _touched(self, rows: Rows, suspects: Sequence[Suspect], interval: Interval) -> set[int]:
+        """Ids of the suspects that may have been written meanwhile, as far as anybody can tell."""
+        if self._history is None:
+            for suspect in suspects:
+                suspect.reason = NO_TOPIC
+            return {suspect.id for suspect in suspects}
+        table = rows.shape.name
+        keys = {suspect.id: rows.topic_key(suspect.key) for suspect in suspects}
+        wanted = {table: {key for key in keys.values() if key is not None}}
+        try:
+            written = self._history.touched(wanted, interval.before, interval.after, self._seconds).keys[table]
+        except (TopicError, EventError) as error:
+            for suspect in suspects:
+                suspect.reason = str(error)
+            return set(keys)
+        return {id for id, key in keys.items() if key is None or key in written}
+
+
+def keys_of(suspects: Sequence[Suspect]) -> list[tuple[str, ...]]:
+    return [suspect.key for suspect in suspects]
+
+
+def _parts(suspects: Sequence[Suspect], size: int) -> Iterator[Sequence[Suspect]]:
+    for start in range(0, len(suspects), size):
+        yield suspects[start : start + size]
+
+
+def _strange(interval: Interval) -> str:
+    return (
+        f"the leader's binlog went from {interval.before} to {interval.after} while the follower was at"
+        f" {interval.follower}: it was reset, or [leader] is not the leader of this follower"
+    )
+
+
+def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not stopped():
+        time.sleep(min(seconds, 0.1))

@@ -1,0 +1,1 @@
+"""The topic as a witness of what happened to a row."""

@@ -1,0 +1,121 @@
+"""The consumer's memory: rows in the system's own database on the follower, one per topic and worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cdc_consumer.sql import literals
+from shared.events import Event, Heartbeat
+from shared.mysql import quote_name
+
+#: the one apply worker
+WORKER = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far the follower has come."""
+
+    #: topic offset of the last applied record, -1 for none
+    offset: int
+    #: sequence of the last applied event, -1 for none
+    sequence: int
+    #: the leader's position after it
+    file: str
+    leader_offset: int
+    gtid: str | None
+    #: when the leader committed it, microseconds since 1970
+    committed: int | None
+
+
+#: nothing applied yet
+NOTHING = Mark(-1, -1, "", 0, None, None)
+
+
+def mark_of(event: Event, offset: int) -> Mark:
+    """The mark after an event that ends its transaction, or after a Heartbeat."""
+    after = event.position.offset if event.end is None or isinstance(event.operation, Heartbeat) else event.end
+    gtid, committed = (event.transaction.gtid, event.transaction.time) if event.transaction else (None, None)
+    return Mark(offset, event.sequence, event.position.file, after, gtid, committed)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A statement that commits by itself and was about to run: without GTIDs only this tells whether it did."""
+
+    sequence: int
+    #: of the databases it writes, before it
+    fingerprint: str
+
+
+class PositionTables:
+    """SQL of the tables `position` and `intent` for one topic."""
+
+    def __init__(self, database: str, topic: str) -> None:
+        self.position = f"{quote_name(database)}.`position`"
+        self.intent = f"{quote_name(database)}.`intent`"
+        self._database = quote_name(database)
+        self._topic = literals.text(topic)
+        self._row = f"topic = {self._topic} AND worker = {WORKER}"
+
+    def create(self) -> list[str]:
+        """Statements that create what is missing, the row of this topic included."""
+        key = (
+            "topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
+            " worker INT UNSIGNED NOT NULL, PRIMARY KEY (topic, worker)"
+        )
+        changed = "updated_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)"
+        return [
+            f"CREATE DATABASE IF NOT EXISTS {self._database} CHARACTER SET utf8mb4",
+            f"CREATE TABLE IF NOT EXISTS {self.position} ({key},"
+            " topic_offset BIGINT NOT NULL,"
+            " sequence BIGINT NOT NULL, leader_file VARCHAR(512) NOT NULL,"
+            " leader_offset BIGINT UNSIGNED NOT NULL, gtid VARCHAR(100) NULL,"
+            f" committed_at DATETIME(6) NULL, {changed}) ENGINE=InnoDB",
+            f"CREATE TABLE IF NOT EXISTS {self.intent} ({key}, sequence BIGINT NOT NULL,"
+            f" fingerprint CHAR(64) CHARACTER SET ascii NOT NULL, {changed}) ENGINE=InnoDB",
+            f"INSERT INTO {self.position} (topic, worker, topic_offset, sequence, leader_file, leader_offset)"
+            f" SELECT {self._topic}, {WORKER}, -1, -1, '', 0 FROM DUAL"
+            f" WHERE NOT EXISTS (SELECT 1 FROM {self.position} WHERE {self._row})",
+        ]
+
+    def read(self) -> str:
+        """Its row becomes a Mark by `mark`."""
+        return (
+            "SELECT topic_offset, sequence, leader_file, leader_offset, gtid,"
+            " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', committed_at)"
+            f" FROM {self.position} WHERE {self._row}"
+        )
+
+    def read_intent(self) -> str:
+        return f"SELECT sequence, fingerprint FROM {self.intent} WHERE {self._row}"
+
+    def write(self, mark: Mark) -> str:
+        """Matches exactly one row, unless the session's GTID was executed before: then MySQL skips it."""
+        moment = "NULL"
+        if mark.committed is not None:
+            seconds, fraction = divmod(mark.committed, 1_000_000)
+            moment = literals.timestamp({"unix_time": seconds, "subsecond": fraction})
+        gtid = "NULL" if mark.gtid is None else literals.text(mark.gtid)
+        return (
+            f"UPDATE {self.position} SET topic_offset = {literals.integer(mark.offset)},"
+            f" sequence = {literals.integer(mark.sequence)}, leader_file = {literals.text(mark.file)},"
+            f" leader_offset = {literals.integer(mark.leader_offset)}, gtid = {gtid}, committed_at = {moment}"
+            f" WHERE {self._row}"
+        )
+
+    def delete_intent(self) -> str:
+        return f"DELETE FROM {self.intent} WHERE {self._row}"
+
+    def write_intent(self, intent: Intent) -> str:
+        return (
+            f"REPLACE INTO {self.intent} (topic, worker, sequence, fingerprint) VALUES"
+            f" ({self._topic}, {WORKER}, {literals.integer(intent.sequence)}, {literals.text(intent.fingerprint)})"
+        )
+
+
+def mark_from(row: Sequence[Any]) -> Mark:
+    """The Mark of a row of `PositionTables.read`."""
+    return Mark(*row)

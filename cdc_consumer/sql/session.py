@@ -1,0 +1,131 @@
+"""Session variables: what row changes need, and what a Query ran with on the leader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cdc_consumer.sql import literals
+
+#: what the literals of `literals.py` need, and nothing a server-wide default may bend
+STRICT_MODE = "'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'"
+#: the same, for a statement that writes the error value of an ENUM
+RELAXED_MODE = "'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'"
+#: id of utf8mb4_0900_ai_ci
+UTF8MB4 = "255"
+
+ROWS: Mapping[str, str] = {
+    "sql_mode": STRICT_MODE,
+    "foreign_key_checks": "1",
+    "unique_checks": "1",
+    "sql_auto_is_null": "0",
+    "character_set_client": UTF8MB4,
+    "collation_connection": UTF8MB4,
+    "time_zone": "'+00:00'",
+    "timestamp": "DEFAULT",
+}
+
+
+def row_settings(foreign_key_checks: bool, relaxed: bool) -> Mapping[str, str]:
+    """The variables of a statement that changes rows; `relaxed` for one that writes the error value of an ENUM."""
+    mode = RELAXED_MODE if relaxed else STRICT_MODE
+    return {**ROWS, "foreign_key_checks": "1" if foreign_key_checks else "0", "sql_mode": mode}
+
+
+#: a leader writes a variable into its binlog when it differs from these or when the statement used it
+QUERY_DEFAULTS: Mapping[str, str] = {
+    "foreign_key_checks": "1",
+    "unique_checks": "1",
+    "sql_auto_is_null": "0",
+    "time_zone": "'+00:00'",
+    "timestamp": "DEFAULT",
+    "lc_time_names": "0",
+    "sql_require_primary_key": "0",
+}
+
+#: switched off for good where the server knows them: the binlog does not tell what the leader's session had
+SWITCHED_OFF = (
+    "innodb_strict_mode",
+    "restrict_fk_on_non_standard_key",
+    "sql_generate_invisible_primary_key",
+    "sql_require_primary_key",
+)
+
+_MOMENT = re.compile(r"\d+(\.\d{1,6})?", re.ASCII)
+
+
+def _moment(value: Any) -> str:
+    text = value if isinstance(value, str) else f"{value:.6f}"
+    if not _MOMENT.fullmatch(text):
+        raise ValueError(f"no timestamp: {value!r}")
+    return text
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else literals.integer(value)
+
+
+#: variables an event may name, and how their values are written
+_VARIABLES: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(
+        (
+            "sql_mode",
+            "foreign_key_checks",
+            "unique_checks",
+            "sql_auto_is_null",
+            "auto_increment_increment",
+            "auto_increment_offset",
+            "character_set_client",
+            "collation_connection",
+            "collation_server",
+            "collation_database",
+            "lc_time_names",
+            "explicit_defaults_for_timestamp",
+            "default_collation_for_utf8mb4",
+            "sql_require_primary_key",
+            "default_table_encryption",
+        ),
+        _number,
+    ),
+    "time_zone": literals.text,
+    "timestamp": _moment,
+}
+
+#: told by an event, but of the server, not of the session
+SERVER_FACTS = frozenset({"lower_case_table_names"})
+
+
+def of_query(session: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a Query's session as SQL. Raises ValueError on an unknown name or an impossible value."""
+    settings = dict(QUERY_DEFAULTS)
+    for name, value in session.items():
+        if name in SERVER_FACTS:
+            continue
+        if name not in _VARIABLES:
+            raise ValueError(f"unknown session variable {name!r}")
+        try:
+            settings[name] = _VARIABLES[name](value)
+        except TypeError:
+            raise ValueError(f"session variable {name} cannot be {value!r}") from None
+    return settings
+
+
+class Session:
+    """Knows what the variables of one connection are, so that only differences are sent."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """`values` are the variables known at the start."""
+        self._values = dict(values)
+
+    def change(self, wanted: Mapping[str, str]) -> str | None:
+        """The statement that makes the session have these values, or None when it has them. It must then run."""
+        changes = {name: value for name, value in wanted.items() if self._values.get(name) != value}
+        self._values.update(changes)
+        if not changes:
+            return None
+        return "SET " + ", ".join(f"{name} = {value}" for name, value in changes.items())
+
+    def used_database(self) -> None:
+        """USE changes collation_database."""
+        self._values.pop("collation_database", None)

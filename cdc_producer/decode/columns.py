@@ -1,0 +1,255 @@
+"""How each column type is read from a row image and written as JSON: fragments of Python source, one per column.
+
+`read_code` gives for a column where its bytes are (`Layout`) and the f-string text of its value, in which `{...}` holds
+expressions over the variable `v$` (the bytes or number read; `$` stands for the column's index). row_image.py joins the
+fragments into one function per table.
+The JSON forms are those of shared/values.py. The text is *narrow*: each of its characters stands for one byte of UTF-8,
+so that Python never stores it with two or four bytes a character, and encoding it is a copy.
+"""
+
+from __future__ import annotations
+
+import base64
+from binascii import b2a_base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from json.encoder import encode_basestring as json_string
+from typing import Any
+
+import orjson
+
+from cdc_producer.decode import table_map as t
+from cdc_producer.decode.decimals import TWO_DIGITS, decimal_code, decimal_size
+from cdc_producer.decode.json_binary import json_value
+from cdc_producer.decode.table_map import Column
+from shared.values import UTF8_CHARSETS
+
+#: types whose values are text when their column has a character set; ENUM and SET have one and are numbers
+TEXTS = (t.VARCHAR, t.STRING, t.BLOB)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a value is: `code` for a field of fixed size, else a length of `prefix` bytes before it."""
+
+    #: struct format of one field, little-endian; "" for a value of variable size
+    code: str
+    #: bytes of the field, or of the length before the value
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCode:
+    layout: Layout
+    #: statements over v$ that come first; may be empty
+    prepare: str
+    #: text of an f-string that gives the JSON
+    text: str
+
+
+def field(code: str, size: int) -> Layout:
+    return Layout(code, size)
+
+
+def counted(prefix: int) -> Layout:
+    return Layout("", prefix)
+
+
+def encoded_json(charset: str, value: bytes) -> str:
+    return f'{{"EncodedString":{{"charset":"{charset}","base64":"{base64.b64encode(value).decode()}"}}}}'
+
+
+def narrow(text: str) -> str:
+    """The same JSON text, one character for each byte of its UTF-8."""
+    return text.encode().decode("latin-1")
+
+
+def read_code(column: Column, *, as_bytes: bool = False) -> ReadCode:
+    """The fragments of one column, which call what HELPERS names; `as_bytes` does not decode text."""
+    code = READERS[column.type](column)
+    if as_bytes and column.type in TEXTS and column.charset is not None and column.charset.name in UTF8_CHARSETS:
+        return ReadCode(code.layout, "", f"{{encoded({column.charset.name!r}, v$)}}")
+    return code
+
+
+def _scalar(variant: str, expression: str) -> str:
+    """f-string text of {"variant":expression}."""
+    return f'{{{{"{variant}":{{{expression}}}}}}}'
+
+
+def _quoted(variant: str, expression: str) -> str:
+    """f-string text of {"variant":"expression"}."""
+    return f'{{{{"{variant}":"{{{expression}}}"}}}}'
+
+
+def _object(variant: str, members: dict[str, str], more: str = "") -> str:
+    """f-string text of {"variant":{"name":expression,..}}; `more` is text before the inner brace closes."""
+    inner = ",".join(f'"{name}":{{{expression}}}' for name, expression in members.items())
+    return f'{{{{"{variant}":{{{{{inner}{more}}}}}}}}}'
+
+
+def _integer(codes: str, size: int) -> Callable[[Column], ReadCode]:
+    return lambda column: ReadCode(field(codes[column.unsigned], size), "", _scalar(_signed(column), "v$"))
+
+
+def _medium(column: Column) -> ReadCode:
+    """MEDIUMINT: struct has no three-byte numbers."""
+    signed = "" if column.unsigned else ", signed=True"
+    return ReadCode(field("3s", 3), f'v$ = from_bytes(v$, "little"{signed})', _scalar(_signed(column), "v$"))
+
+
+def _signed(column: Column) -> str:
+    return "UnsignedInteger" if column.unsigned else "SignedInteger"
+
+
+def _real(code: str, size: int, variant: str) -> Callable[[Column], ReadCode]:
+    # the shortest digits that give the same double back, -0.0 included; in a third of the time repr takes
+    return lambda column: ReadCode(field(code, size), "", _scalar(variant, "real(v$).decode()"))
+
+
+def _year(column: Column) -> ReadCode:
+    return ReadCode(field("B", 1), "", _scalar("Year", "v$ + 1900 if v$ else 0"))
+
+
+def _decimal(column: Column) -> ReadCode:
+    size = decimal_size(column.size, column.scale)
+    prepare, text = decimal_code(column.size, column.scale)
+    return ReadCode(field(f"{size}s", size), prepare, f'{{{{"Decimal":"{text}"}}}}')
+
+
+def _date(column: Column) -> ReadCode:
+    """24 bits: year 15, month 4, day 5."""
+    prepare = 'v$ = from_bytes(v$, "little"); v$ = (v$ >> 9) * 416 + (v$ & 511)'
+    return ReadCode(field("3s", 3), prepare, '{{"Date":{{{date[v$]}}}}}')
+
+
+def _fraction(column: Column) -> tuple[int, str, str]:
+    """Bytes of the fraction; expressions over v$ for what is above it, and for the fraction in microseconds."""
+    size = (column.size + 1) // 2
+    if not size:
+        return 0, "v$", "0"
+    low = f"(v$ & {(1 << 8 * size) - 1})"
+    return size, f"(v$ >> {8 * size})", low if size == 3 else f"{low} * {100 ** (3 - size)}"
+
+
+def _timestamp(column: Column) -> ReadCode:
+    size, seconds, micros = _fraction(column)
+    text = _object("Timestamp", {"unix_time": seconds, "subsecond": micros})
+    return ReadCode(field(f"{4 + size}s", 4 + size), 'v$ = from_bytes(v$, "big")', text)
+
+
+def _datetime(column: Column) -> ReadCode:
+    """40 bits: sign 1, year * 13 + month 17, day 5, hour 5, minute 6, second 6; then the fraction."""
+    size, whole, micros = _fraction(column)
+    text = (
+        '{{"DateTime":{{{date[w$ >> 17]},{clock[w$ >> 6 & 2047]},"second":{digits[w$ & 63]},"subsecond":{'
+        + micros
+        + "}}}}}"
+    )
+    return ReadCode(field(f"{5 + size}s", 5 + size), f'v$ = from_bytes(v$, "big"); w$ = {whole} - {1 << 39}', text)
+
+
+def _time(column: Column) -> ReadCode:
+    """24 bits: sign 1, unused 1, hours 10, minutes 6, seconds 6; fraction included in the two's complement."""
+    size, whole, micros = _fraction(column)
+    prepare = f'v$ = from_bytes(v$, "big") - {1 << (8 * size + 23)}; n$ = negative if v$ < 0 else ""; v$ = abs(v$)'
+    members = {
+        "hours": f"{whole} >> 12", "minutes": f"{whole} >> 6 & 63", "seconds": f"{whole} & 63", "subseconds": micros,
+    }  # fmt: skip
+    return ReadCode(field(f"{3 + size}s", 3 + size), prepare, _object("Time", members, "{n$}"))
+
+
+def _bit(column: Column) -> ReadCode:
+    size = (column.size + 7) // 8
+    return ReadCode(field(f"{size}s", size), 'v$ = from_bytes(v$, "big")', _scalar("Bit", "v$"))
+
+
+def _members(variant: str) -> Callable[[Column], ReadCode]:
+    def read(column: Column) -> ReadCode:
+        if column.size <= 2:
+            return ReadCode(field(" BH"[column.size], column.size), "", _scalar(variant, "v$"))
+        layout = field(f"{column.size}s", column.size)
+        return ReadCode(layout, 'v$ = from_bytes(v$, "little")', _scalar(variant, "v$"))
+
+    return read
+
+
+def _text(prefix: Callable[[Column], int]) -> Callable[[Column], ReadCode]:
+    """Strings, binary or not; `prefix` gives the bytes of the length before the value."""
+
+    def read(column: Column) -> ReadCode:
+        layout = counted(prefix(column))
+        if column.charset is None:
+            # The row image leaves out the zeros that BINARY(n) ends in; the value has them.
+            pad = f"v$ = v$.ljust({column.size}, zero)" if column.type == t.STRING else ""
+            return ReadCode(layout, pad, _quoted("Blob", "base64(v$)"))
+        if column.charset.name in UTF8_CHARSETS:
+            # Decoding tells whether it is UTF-8; the text itself would be wide.
+            return ReadCode(layout, "v$.isascii() or v$.decode()", '{{"String":{quote(v$.decode("latin-1"))}}}')
+        return ReadCode(layout, "", f"{{encoded({column.charset.name!r}, v$)}}")
+
+    return read
+
+
+def _bytes(variant: str) -> Callable[[Column], ReadCode]:
+    return lambda column: ReadCode(counted(column.size), "", _quoted(variant, "base64(v$)"))
+
+
+def _json(column: Column) -> ReadCode:
+    return ReadCode(counted(column.size), "", "{json(v$)}")
+
+
+READERS: dict[int, Callable[[Column], ReadCode]] = {
+    t.TINY: _integer("bB", 1),
+    t.SHORT: _integer("hH", 2),
+    t.INT24: _medium,
+    t.LONG: _integer("iI", 4),
+    t.LONGLONG: _integer("qQ", 8),
+    t.FLOAT: _real("f", 4, "Float"),
+    t.DOUBLE: _real("d", 8, "Double"),
+    t.NEWDECIMAL: _decimal,
+    t.YEAR: _year,
+    t.DATE: _date,
+    t.TIMESTAMP2: _timestamp,
+    t.DATETIME2: _datetime,
+    t.TIME2: _time,
+    t.BIT: _bit,
+    t.ENUM: _members("Enum"),
+    t.SET: _members("Set"),
+    t.VARCHAR: _text(lambda column: 1 if column.size < 256 else 2),
+    t.STRING: _text(lambda column: 1 if column.size < 256 else 2),
+    t.BLOB: _text(lambda column: column.size),
+    t.JSON: _json,
+    t.GEOMETRY: _bytes("Geometry"),
+    t.VECTOR: _bytes("Vector"),
+}
+
+
+class _Dates(dict[int, str]):
+    """(year * 13 + month) * 32 + day -> its members as JSON text; most rows repeat a date that was seen."""
+
+    def __missing__(self, packed: int) -> str:
+        if len(self) >= 1 << 15:
+            self.clear()
+        months, day = divmod(packed, 32)
+        year, month = divmod(months, 13)
+        text = self[packed] = f'"year":{year},"month":{month},"day":{day}'
+        return text
+
+
+#: what the fragments call
+HELPERS: dict[str, Any] = {
+    "date": _Dates(),
+    #: looking up the text of a small number costs half of formatting it
+    "digits": tuple(map(str, range(64))),
+    "clock": tuple(f'"hour":{packed >> 6},"minute":{packed & 63}' for packed in range(2048)),
+    "two_digits": TWO_DIGITS,
+    "real": orjson.dumps,
+    "from_bytes": int.from_bytes,
+    "quote": json_string,
+    "encoded": encoded_json,
+    "base64": lambda value: b2a_base64(value, newline=False).decode(),
+    "json": lambda value: narrow(json_value(value)),
+    "zero": b"\0",
+    "negative": ',"negative":true',
+}

@@ -1,0 +1,174 @@
+"""Query binlog events: a statement's original bytes and the session it ran in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from cdc_producer.decode.binlog import BinlogEvent
+from shared.errors import UnsupportedError
+
+FIXED = Struct("<IIBHH")  # thread, seconds it took, length of the database's name, error, length of the variables
+#: the leader writes this count instead of names when a statement writes more than 16 databases
+OVER_MAX_DATABASES = 254
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEvent:
+    sql: bytes
+    #: default database, "" for none
+    database: str
+    #: databases it writes, as the leader recorded them; None when it did not
+    updated: tuple[str, ...] | None
+    #: session variables by name
+    session: dict[str, Any]
+    #: status variable codes this version does not know
+    unknown: tuple[int, ...]
+    error: int
+
+
+def query_text(event: BinlogEvent) -> bytes:
+    """The statement alone, without reading its session."""
+    body = event.body
+    return body[FIXED.size + int.from_bytes(body[11:13], "little") + body[8] + 1 :]
+
+
+def read_query(event: BinlogEvent) -> QueryEvent:
+    """The whole event. Source: MySQL's statement_events.cpp, Query_event."""
+    _, _, name_length, error, size = FIXED.unpack_from(event.body)
+    start = FIXED.size + size
+    status = _Status(event.body[FIXED.size : start], event.timestamp)
+    status.read()
+    return QueryEvent(
+        sql=event.body[start + name_length + 1 :],
+        database=event.body[start : start + name_length].decode(),
+        updated=status.updated,
+        session=status.session,
+        unknown=status.unknown,
+        error=error,
+    )
+
+
+class _Status:
+    """The status variables: a code byte, then a value whose size only the code tells."""
+
+    def __init__(self, data: bytes, timestamp: int) -> None:
+        self.data = data
+        self.position = 0
+        self.session: dict[str, Any] = {}
+        self.updated: tuple[str, ...] | None = None
+        self.unknown: tuple[int, ...] = ()
+        self._seconds = timestamp
+        self._microseconds = 0
+
+    def read(self) -> None:
+        while self.position < len(self.data):
+            code = self._number(1)
+            if code in NUMBERS:
+                name, size = NUMBERS[code]
+                self.session[name] = self._number(size)
+            elif code in SKIPPED:
+                self.position += SKIPPED[code]
+            elif code in READERS:
+                READERS[code](self)
+            else:
+                # Its size is not known, so nothing after it can be read either.
+                self.unknown = (code,)
+                break
+        self.session["timestamp"] = f"{self._seconds}.{self._microseconds:06d}"
+
+    def _number(self, size: int) -> int:
+        end = self.position + size
+        value = int.from_bytes(self.data[self.position : end], "little")
+        self.position = end
+        return value
+
+    def _text(self) -> str:
+        length = self._number(1)
+        end = self.position + length
+        value = self.data[self.position : end].decode()
+        self.position = end
+        return value
+
+    def flags(self) -> None:
+        flags = self._number(4)
+        self.session["foreign_key_checks"] = 1 - (flags >> 26 & 1)
+        self.session["unique_checks"] = 1 - (flags >> 27 & 1)
+        self.session["sql_auto_is_null"] = flags >> 14 & 1
+
+    def auto_increment(self) -> None:
+        self.session["auto_increment_increment"] = self._number(2)
+        self.session["auto_increment_offset"] = self._number(2)
+
+    def charset(self) -> None:
+        for name in ("character_set_client", "collation_connection", "collation_server"):
+            self.session[name] = self._number(2)
+
+    def time_zone(self) -> None:
+        self.session["time_zone"] = self._text()
+
+    def catalog(self) -> None:
+        self._text()
+
+    def invoker(self) -> None:
+        # The definer already stands in the statement's text.
+        self._text()
+        self._text()
+
+    def databases(self) -> None:
+        count = self._number(1)
+        if count == OVER_MAX_DATABASES:
+            return
+        names = []
+        for _ in range(count):
+            end = self.data.index(0, self.position)
+            names.append(self.data[self.position : end].decode())
+            self.position = end + 1
+        self.updated = tuple(names)
+
+    def microseconds(self) -> None:
+        self._microseconds = self._number(3)
+
+
+#: codes whose value is one number that is a session variable: name, bytes
+NUMBERS = {
+    0x01: ("sql_mode", 8),
+    0x07: ("lc_time_names", 2),
+    0x08: ("collation_database", 2),
+    0x10: ("explicit_defaults_for_timestamp", 1),
+    0x12: ("default_collation_for_utf8mb4", 2),
+    0x13: ("sql_require_primary_key", 1),
+    0x14: ("default_table_encryption", 1),
+}
+#: codes whose value does not matter to a replay: bytes
+SKIPPED = {
+    0x09: 8,  # tables of a multi-table update: statements only
+    0x0A: 4,  # data the leader's own leader wrote
+    0x11: 8,  # transaction of an atomic DDL
+    0x15: 1,  # enable_cascade_triggers: rows only
+}
+READERS = {
+    0x00: _Status.flags,
+    0x03: _Status.auto_increment,
+    0x04: _Status.charset,
+    0x05: _Status.time_zone,
+    0x06: _Status.catalog,
+    0x0B: _Status.invoker,
+    0x0C: _Status.databases,
+    0x0D: _Status.microseconds,
+}
+
+
+def require_understood(query: QueryEvent, where: str) -> None:
+    """Refuse a statement that is about to be published and carries something unknown, or failed half-way."""
+    start = query.sql[:80].decode(errors="replace")
+    if query.unknown:
+        raise UnsupportedError(
+            f"statement at {where} carries session variable {query.unknown[0]:#x}, which this version does not know:"
+            f" {start!r}"
+        )
+    if query.error:
+        raise UnsupportedError(
+            f"statement at {where} ended with error {query.error} on the leader and may have run in part: {start!r}"
+        )

@@ -1,0 +1,88 @@
+"""Rows events: one binlog event with the images of many rows, to the JSON of one operation."""
+
+from __future__ import annotations
+
+from cdc_producer.decode.binlog import BinlogEvent, EventType, length_encoded
+from cdc_producer.decode.table_decoders import Table
+from shared.errors import UnsupportedError
+
+#: flags of a rows event
+NO_FOREIGN_KEY_CHECKS = 0x02
+CASCADES_LOGGED = 0x10
+#: by the event's type: name of the operation, what stands before its first row, and between two rows
+NAMES = {
+    EventType.WRITE_ROWS: ("Add", '{"cols":', '},{"cols":'),
+    EventType.UPDATE_ROWS: ("Update", '{"before_cols":', '},{"before_cols":'),
+    EventType.DELETE_ROWS: ("Delete", '{"cols":', '},{"cols":'),
+}
+
+
+class Operation:
+    """One operation's JSON, from after bn_file to before `transaction`; it may have to be waited for."""
+
+    __slots__ = ("json", "size")
+
+    def __init__(self, json: bytes | memoryview | None, size: int = 0) -> None:
+        self.json = json
+        #: bytes of the binlog event that wait with it
+        self.size = size
+
+    def encoded(self) -> bytes | memoryview | None:
+        """The JSON; None while it is being made. Raises the UnsupportedError for which it cannot be."""
+        return self.json
+
+
+class RowsOperation(Operation):
+    """The operation of a rows event."""
+
+    __slots__ = ("error", "event", "table")
+
+    def __init__(self, event: BinlogEvent, table: Table) -> None:
+        super().__init__(None, len(event.body))
+        self.event = event
+        self.table = table
+        self.error: UnsupportedError | None = None
+
+    def encode(self) -> None:
+        """Make `json`, or `error`."""
+        try:
+            self.json = encode_rows(self.event.type, self.table, self.event.body)
+        except UnsupportedError as error:
+            self.error = UnsupportedError(f"rows of {self.table.uri} at {self.event.where()}: {error}")
+
+    def encoded(self) -> bytes | memoryview | None:
+        if self.error is not None:
+            raise self.error
+        return self.json
+
+
+def encode_rows(kind: int, table: Table, body: bytes) -> bytes:
+    """The JSON of a rows event's operation; `kind` is the event's type. Raises UnsupportedError.
+
+    Source: MySQL's rows_event.h, Rows_event.
+    """
+    position = 8 + int.from_bytes(body[8:10], "little")  # the length of the extra data includes itself
+    width, position = length_encoded(body, position)
+    if width != table.width:
+        raise UnsupportedError(f"a row has {width} columns, its table map {table.width}")
+    # which columns the images hold, a bit each; before and after an update may differ
+    size, every = (width + 7) // 8, (1 << width) - 1
+    if kind == EventType.UPDATE_ROWS:
+        size, every = 2 * size, every << 8 * size | every
+    first = position + size
+    if int.from_bytes(body[position:first], "little") & every != every:
+        raise UnsupportedError(
+            "a row image is not FULL; a session or the leader has binlog_row_image other than FULL:"
+            " SET PERSIST binlog_row_image = FULL"
+        )
+    rows = table.images.read(body, first)
+    if not rows:
+        raise UnsupportedError("it holds no row")
+    name, opening, between = NAMES[kind]
+    if kind == EventType.UPDATE_ROWS:
+        rows = [f'{before},"after_cols":{after}' for before, after in zip(rows[::2], rows[1::2], strict=True)]
+    checks = ',"foreign_key_checks":0' if body[6] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED) else ""
+    # what surrounds the rows goes to the first and the last of them, so that they are joined once
+    rows[0] = f'{table.columns}{{"{name}":{{"rows":[{opening}{rows[0]}'
+    rows[-1] += f"}}]}}}}{table.facts}{checks}"
+    return between.join(rows).encode("latin-1")

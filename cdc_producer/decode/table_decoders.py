@@ -1,0 +1,129 @@
+"""The tables of a leader as its rows need them: what each row event's JSON repeats, and the decoder of its images."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from json.encoder import encode_basestring as json_string
+
+from cdc_producer.decode import table_map as t
+from cdc_producer.decode.binlog import BinlogEvent
+from cdc_producer.decode.columns import narrow
+from cdc_producer.decode.row_image import RowImages
+from cdc_producer.decode.table_map import Charsets, Column, TableMap, read_names, read_table_map
+from shared.events import resource_uri
+from shared.values import UTF8_CHARSETS
+
+#: table maps remembered by their bytes; a leader writes the same one before every statement
+MAX_REMEMBERED = 1000
+
+NAMES = {
+    t.TINY: "tinyint", t.SHORT: "smallint", t.INT24: "mediumint", t.LONG: "int", t.LONGLONG: "bigint",
+    t.FLOAT: "float", t.DOUBLE: "double", t.YEAR: "year", t.DATE: "date", t.TIMESTAMP2: "timestamp",
+    t.DATETIME2: "datetime", t.TIME2: "time", t.JSON: "json",
+}  # fmt: skip
+GEOMETRIES = (
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
+)  # fmt: skip
+BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One included table, ready for its rows."""
+
+    #: JSON text of the event key `uri`
+    uri: str
+    #: narrow JSON text of `,"columns":[..],"operation":`
+    columns: str
+    #: narrow JSON text of what follows the operation: types, and key when there is one
+    facts: str
+    images: RowImages
+    #: number of columns, for the row event that says it again
+    width: int
+    #: body of the TABLE_MAP event that told all this
+    source: bytes
+
+
+class Tables:
+    """Table maps -> tables; None for a table of a database that is left out."""
+
+    def __init__(self, resource: str, databases: Container[str] | None, charsets: Charsets) -> None:
+        """`databases` are those included; None for all."""
+        self._resource = resource
+        self._databases = databases
+        self._charsets = charsets
+        #: what another process needs to make the same, which only gets what is included
+        self.settings = (resource, None, charsets)
+        self._remembered: dict[bytes, Table | None] = {}
+
+    def table(self, event: BinlogEvent) -> Table | None:
+        """The table of a TABLE_MAP event."""
+        layout = event.body[6:]  # without the table id, which a restart of the leader gives to another table
+        try:
+            return self._remembered[layout]
+        except KeyError:
+            pass
+        if len(self._remembered) >= MAX_REMEMBERED:
+            self._remembered.clear()
+        database, _ = read_names(event.body)
+        table = None
+        if self._databases is None or database in self._databases:
+            table = self._prepare(read_table_map(event, self._charsets), event.body)
+        self._remembered[layout] = table
+        return table
+
+    def _prepare(self, table_map: TableMap, source: bytes) -> Table:
+        uri = json_string(resource_uri(self._resource, table_map.database, table_map.table))
+        names = _strings_json(column.name for column in table_map.columns)
+        types = _strings_json(column_type(column) for column in table_map.columns)
+        key = f',"key":{_strings_json(table_map.key)}' if table_map.key else ""
+        return Table(
+            uri,
+            narrow(f',"columns":{names},"operation":'),
+            narrow(f',"types":{types}{key}'),
+            RowImages(table_map.columns),
+            len(table_map.columns),
+            source,
+        )
+
+
+def _strings_json(strings: Iterable[str]) -> str:
+    return f"[{','.join(map(json_string, strings))}]"
+
+
+def column_type(column: Column) -> str:
+    """The column's type as information_schema writes it, as far as the binlog tells; "" when it does not."""
+    unsigned = " unsigned" if column.unsigned else ""
+    if column.type == t.NEWDECIMAL:
+        return f"decimal({column.size},{column.scale}){unsigned}"
+    if column.type == t.BIT:
+        return f"bit({column.size})"
+    if column.type in (t.ENUM, t.SET):
+        return _members_type(column)
+    if column.type in (t.VARCHAR, t.STRING):
+        name = "varchar" if column.type == t.VARCHAR else "char"
+        if column.charset is None:
+            return f"{name.replace('char', 'binary')}({column.size})"
+        return f"{name}({column.size // column.charset.max_length})"
+    if column.type == t.BLOB:
+        return BLOBS[column.size] + ("blob" if column.charset is None else "text")
+    if column.type in (t.TIMESTAMP2, t.DATETIME2, t.TIME2) and column.size:
+        return f"{NAMES[column.type]}({column.size})"
+    if column.type == t.GEOMETRY:
+        return GEOMETRIES[column.scale]
+    if column.type == t.VECTOR:
+        return f"vector({column.scale})"
+    return NAMES[column.type] + unsigned
+
+
+def _members_type(column: Column) -> str:
+    charset = column.charset
+    if (
+        charset is not None
+        and charset.name not in UTF8_CHARSETS
+        and (charset.max_length > 1 or not all(member.isascii() for member in column.members))
+    ):
+        return ""
+    quoted = ",".join("'" + member.decode().replace("'", "''") + "'" for member in column.members)
+    return f"{'enum' if column.type == t.ENUM else 'set'}({quoted})"

@@ -1,0 +1,1 @@
+"""Containers, and under local the same servers without them."""

@@ -1,0 +1,1 @@
+"""Real MySQL servers on this machine, without containers, and the demo between two of them."""

@@ -1,0 +1,1 @@
+"""What several tests use: servers, programs, events, cases and comparisons."""
