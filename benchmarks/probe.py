@@ -65,7 +65,7 @@ def topic(profile: str) -> Moments:
     """Read as a consumer does, only that it looks more often."""
     embedded.POLL_SECONDS = LOOK_SECONDS
     reader = open_reader(load_producer(profile).topic)
-    reader.seek(reader.end())
+    reader.seek(reader.next_offset())
     while True:
         records = reader.read(0.5)
         moment = time.monotonic()

@@ -52,7 +52,7 @@ def replay(profile: ConsumerProfile, stop: StopRequest, exit_at_end: bool) -> No
                 if reader is None:
                     return
                 stack.callback(reader.close)
-                end = reader.end() if exit_at_end and end is None else end
+                end = reader.next_offset() if exit_at_end and end is None else end
                 attempt = Attempt(profile, databases, follower, reader, progress, stop, end)
                 attempt.start()
                 recovery.connected()
@@ -125,7 +125,7 @@ class Attempt:
 
     def _check_topic(self, mark: Mark) -> None:
         advice = "it was created anew or lost records; load the follower anew, or name the topic it was loaded from"
-        name, end = self._profile.topic.name, self._reader.end()
+        name, end = self._profile.topic.name, self._reader.next_offset()
         if end <= mark.offset:
             raise OffsetGoneError(
                 f"topic {name} ends at offset {end}, and the follower has applied offset {mark.offset}: {advice}"
@@ -213,7 +213,7 @@ class Attempt:
         if not self._transactions.inside:
             return True
         if self._end_at_stop is None:
-            self._end_at_stop = self._reader.end()
+            self._end_at_stop = self._reader.next_offset()
         return self._next >= self._end_at_stop
 
     def finish(self) -> None:

@@ -109,7 +109,7 @@ class Replication:
         """Offset and content of the topic's last record; (-1, {}) when there is none."""
         try:
             with closing(open_reader(self.topic)) as reader:
-                end = reader.end()
+                end = reader.next_offset()
                 reader.seek(max(0, end - 1))
                 records = reader.read(0.0)
         except TopicMissingError:

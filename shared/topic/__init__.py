@@ -39,10 +39,10 @@ class TopicWriter(Protocol):
 class TopicReader(Protocol):
     """A consumer's side."""
 
-    def begin(self) -> int:
+    def first_offset(self) -> int:
         """Offset of the oldest record still held; 0 for a topic that has never held one."""
 
-    def end(self) -> int:
+    def next_offset(self) -> int:
         """Offset the next appended record will get; 0 for a topic that has never held one."""
 
     def seek(self, offset: int) -> None:

@@ -95,11 +95,11 @@ def _settings(path: str) -> TopicSettings:
 
 
 def _print(reader: TopicReader, options: argparse.Namespace, out: BinaryIO) -> None:
-    end = reader.end()
+    end = reader.next_offset()
     if options.start is not None:
         start = options.start
     else:
-        start = reader.begin()
+        start = reader.first_offset()
         if options.tail is not None:
             start = max(start, end - options.tail)
     if start >= end and not options.follow:

@@ -199,11 +199,11 @@ class EmbeddedReader:
         self._identity = _identity(path)
         self._next = 0
 
-    def end(self) -> int:
+    def next_offset(self) -> int:
         with _named_errors(self.path):
             return _end(self._db)
 
-    def begin(self) -> int:
+    def first_offset(self) -> int:
         """Offset of the oldest record still held; 0 for a topic that has never held one."""
         with _named_errors(self.path):
             if not _has_schema(self._db):

@@ -128,12 +128,12 @@ class FluvioReader:
         self._clerk: worker.WorkerHandle | None = None
         self._stream: worker.WorkerHandle | None = None
         self._next = 0
-        self.end()
+        self.next_offset()
 
-    def end(self) -> int:
+    def next_offset(self) -> int:
         return self._ask(worker.END)
 
-    def begin(self) -> int:
+    def first_offset(self) -> int:
         """Offset of the oldest record still held; 0 for a topic that has never held one."""
         return self._ask(worker.BEGIN)
 

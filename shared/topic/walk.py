@@ -84,20 +84,20 @@ class TopicWalk:
     def close(self) -> None:
         self._reader.close()
 
-    def begin(self) -> int:
+    def first_offset(self) -> int:
         """Offset of the oldest record still held."""
-        return self._reader.begin()
+        return self._reader.first_offset()
 
-    def end(self) -> int:
+    def next_offset(self) -> int:
         """Offset of the next record."""
-        return self._reader.end()
+        return self._reader.next_offset()
 
     def find(self, reached: Callable[[Entry], bool]) -> int:
         """Offset of the first record for which this is true, once true for ever; the topic's end when for none.
 
         Reads a logarithm of the topic, and less near the end, where most that are asked for are.
         """
-        low, high, step = self._reader.begin(), self._reader.end(), NEAR_RECORDS
+        low, high, step = self._reader.first_offset(), self._reader.next_offset(), NEAR_RECORDS
         while low < high:
             probe = max((low + high) // 2, high - step)
             entries = self._read_at(probe)

@@ -74,8 +74,8 @@ def test_a_topic_nobody_wrote_to_is_missing(topic: TopicSettings) -> None:
 
 def test_an_empty_topic(writer: TopicWriter, reader: TopicReader) -> None:
     assert writer.last() is None
-    assert reader.end() == 0
-    assert reader.begin() == 0  # type: ignore[attr-defined]
+    assert reader.next_offset() == 0
+    assert reader.first_offset() == 0  # type: ignore[attr-defined]
     started = time.monotonic()
     assert reader.read(0.3) == []
     assert 0.25 < time.monotonic() - started < 2
@@ -88,7 +88,7 @@ def test_records_come_back_in_order_with_dense_offsets(writer: TopicWriter, read
     writer.append([])
     writer.append(values[20:])
     assert read(reader, 25) == numbered(values)
-    assert reader.end() == 25
+    assert reader.next_offset() == 25
     assert writer.last() == Record(24, b"24")
 
 
@@ -233,7 +233,7 @@ def test_any_sequence_of_steps_behaves_like_a_list(new_topic: NewTopic, steps: l
                 assert found == numbered(stored[place : place + len(found)], place)
                 assert len(found) >= min(argument, len(stored) - place)
                 place += len(found)
-            assert reader.end() == len(stored)
+            assert reader.next_offset() == len(stored)
     finally:
         reader.close()
         writer.close()

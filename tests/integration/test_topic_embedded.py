@@ -120,7 +120,7 @@ def test_kill_9_at_any_instant_loses_nothing_acknowledged(
         stop = threading.Event()
 
         def follow() -> None:
-            while not stop.is_set() or len(seen) < reader.end():
+            while not stop.is_set() or len(seen) < reader.next_offset():
                 seen.extend(reader.read(0.05))
 
         (follower := threading.Thread(target=follow)).start()
@@ -141,7 +141,7 @@ def test_kill_9_at_any_instant_loses_nothing_acknowledged(
             stop.set()
             follower.join()
     with closing(EmbeddedReader(path)) as reader:
-        found = read(reader, reader.end())
+        found = read(reader, reader.next_offset())
     assert len(found) >= acknowledged > 100
     assert found == numbered([names["record"](number) for number in range(len(found))])
     # A commit whose writer died just before telling the others is found only when the file is opened afresh.
@@ -278,11 +278,11 @@ def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypa
     with closing(EmbeddedWriter(path)) as writer:
         writer.append([b"0", b"1", b"2"])
     with closing(EmbeddedReader(path)) as reader:
-        assert reader.begin() == 0
+        assert reader.first_offset() == 0
         time.sleep(0.3)
         with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
             writer.append([b"3"])
-            assert (reader.begin(), reader.end()) == (3, 4)
+            assert (reader.first_offset(), reader.next_offset()) == (3, 4)
             reader.seek(1)
             with pytest.raises(
                 OffsetGoneError, match=r"no longer holds offset 1: retention removed it \(the next is 3\)"
@@ -294,7 +294,7 @@ def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypa
             writer.append([b"4"])
         with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
             assert writer.last() == Record(4, b"4")
-        assert (reader.begin(), reader.end()) == (4, 5)
+        assert (reader.first_offset(), reader.next_offset()) == (4, 5)
 
 
 def test_a_reader_that_comes_while_the_topic_is_made(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_active_profile(
         f'endpoint = "{double.endpoint}"\nuse_spu_local_address = false\n[cluster.c.tls]\ntls_policy = "disabled"\n'
     )
     with closing(FluvioReader(settings)) as reader:
-        assert reader.end() == 0
+        assert reader.next_offset() == 0
 
 
 def test_the_topic_is_created_to_keep_its_records(double: FluvioDouble) -> None:
@@ -247,7 +247,7 @@ def test_records_that_were_removed(double: FluvioDouble, writer: FluvioWriter, r
     log: Log = double.logs["t-1"]
     log.start = 2
     del log.batches[:2]
-    assert reader.begin() == 2
+    assert reader.first_offset() == 2
     reader.seek(1)
     with pytest.raises(OffsetGoneError, match=r"Offset 1 is evicted. The next available is 2"):
         read(reader, 1)

@@ -145,7 +145,7 @@ class History:
         found: dict[TableName, dict[Key, deque[Trace]]] = {table: {} for table in wanted}
         statements: dict[str, KeyEvent] = {}
         stop = self._until(until)
-        start = max(self._topic.begin(), stop - records)
+        start = max(self._topic.first_offset(), stop - records)
         for entry in self._walk(start, stop, until):
             event = self._event(entry, wanted)
             if event is None:
@@ -178,7 +178,7 @@ class History:
 
     def images_at(self, wanted: Wanted, until: Position) -> Mapping[TableName, Mapping[Key, Image | Unknown | None]]:
         """What the last event up to `until` made of each row: None when it was gone, UNKNOWN without certainty."""
-        begin, stop = self._topic.begin(), self._until(until)
+        begin, stop = self._topic.first_offset(), self._until(until)
         records = FIRST_RECORDS
         while True:
             start = max(begin, stop - records)
@@ -215,7 +215,7 @@ class History:
         found: dict[TableName, set[Key]] = {}
         ddl: set[str] = set()
         untold: set[TableName] = set()
-        for entry in self._topic.walk(self._at_sequence(sequence), self._topic.end()):
+        for entry in self._topic.walk(self._at_sequence(sequence), self._topic.next_offset()):
             operation = self._operation(entry, self._readers)
             if isinstance(operation, Query):
                 ddl.update(operation.writes)
@@ -260,9 +260,9 @@ class History:
         """Offset of a record at or before the position: the topic holds all that follows it."""
         low = place(position)
         start = self._topic.find(lambda entry: entry.place >= low)
-        if start > self._topic.begin():
+        if start > self._topic.first_offset():
             return start - 1
-        if start < self._topic.end() and self._topic.at(start).place == low:
+        if start < self._topic.next_offset() and self._topic.at(start).place == low:
             return start
         raise HistoryError(f"{self._topic.name} does not reach back to {position} of the leader")
 
@@ -278,7 +278,7 @@ class History:
 
     def _is_first(self, offset: int) -> bool:
         """Whether no event was ever before this offset."""
-        if offset >= self._topic.end():
+        if offset >= self._topic.next_offset():
             return False
         entry = self._topic.at(offset)
         # an empty topic may begin with a Heartbeat of sequence -1
@@ -287,11 +287,11 @@ class History:
     def _at_sequence(self, sequence: int) -> int:
         """Offset of the event, or of the topic's end when it is the next one."""
         start = self._topic.find(lambda entry: entry.sequence >= sequence)
-        if start < self._topic.end():
+        if start < self._topic.next_offset():
             found = self._topic.at(start)
             if found.sequence == sequence and not found.heartbeat:
                 return start
-        elif start > self._topic.begin() and self._topic.at(start - 1).sequence == sequence - 1:
+        elif start > self._topic.first_offset() and self._topic.at(start - 1).sequence == sequence - 1:
             return start
         raise HistoryError(f"{self._topic.name} does not hold sequence {sequence}; audit all rows")
 
