@@ -12,15 +12,16 @@ import time
 from contextlib import ExitStack
 
 from cdc_consumer.follower.follower import Follower
+from cdc_consumer.next_attempt import PASSING, NextAttempt
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
-from cdc_consumer.recovery import PASSING, Recovery, StopRequest, sleep
 from cdc_consumer.sql.positions import Mark, mark_of
 from cdc_consumer.transactions import Step, Transactions
 from shared.errors import CdcError, OffsetGoneError, TopicLinkError, TopicMissingError, causes
 from shared.events import Heartbeat, Query, Rows, decode
 from shared.filters import DatabaseFilter
 from shared.profile import ConsumerProfile
+from shared.recovery import Stopping, sleep
 from shared.topic import Record, TopicReader, open_reader
 
 logger = logging.getLogger(__name__)
@@ -35,9 +36,9 @@ RECORD_SECONDS = 30.0
 HEARTBEAT_SECONDS = 1.0
 
 
-def replay(profile: ConsumerProfile, stop: StopRequest, exit_at_end: bool) -> None:
+def replay(profile: ConsumerProfile, stop: Stopping, exit_at_end: bool) -> None:
     """Replay until a stop is requested or, with `exit_at_end`, all that the topic holds now. Raises CdcError."""
-    recovery, progress = Recovery(stop), Progress()
+    next_attempt, progress = NextAttempt(stop), Progress()
     databases = DatabaseFilter(profile.filters, profile.database.system_database)
     previous: int | None = None
     end: int | None = None
@@ -45,7 +46,7 @@ def replay(profile: ConsumerProfile, stop: StopRequest, exit_at_end: bool) -> No
         follower: Follower | None = None
         try:
             with ExitStack() as stack:
-                follower = Follower(profile, databases, previous, recovery.careful)
+                follower = Follower(profile, databases, previous, next_attempt.careful)
                 stack.callback(follower.close)
                 previous = follower.id
                 reader = _open_reader(profile, stop, wait=not exit_at_end)
@@ -55,16 +56,16 @@ def replay(profile: ConsumerProfile, stop: StopRequest, exit_at_end: bool) -> No
                 end = reader.next_offset() if exit_at_end and end is None else end
                 attempt = Attempt(profile, databases, follower, reader, progress, stop, end)
                 attempt.start()
-                recovery.connected()
+                next_attempt.reached()
                 stack.callback(attempt.finish)
                 attempt.run()
                 return
         except PASSING as error:
             began = None if follower is None else follower.start.offset
-            recovery.pause(error, began, looked_closer=follower is not None and follower.careful)
+            next_attempt.after(error, began, looked_closer=follower is not None and follower.careful)
 
 
-def _open_reader(profile: ConsumerProfile, stop: StopRequest, wait: bool) -> TopicReader | None:
+def _open_reader(profile: ConsumerProfile, stop: Stopping, wait: bool) -> TopicReader | None:
     """Open the topic, or wait until it exists; None when asked to stop before."""
     told = False
     while not stop():
@@ -90,7 +91,7 @@ class Attempt:
         follower: Follower,
         reader: TopicReader,
         progress: Progress,
-        stop: StopRequest,
+        stop: Stopping,
         end: int | None,
     ) -> None:
         self._profile = profile

@@ -93,7 +93,7 @@ def test_a_locked_row_is_waited_for_and_tried_again(gtid_stage: Stage, caplog: p
 
 def test_a_lock_that_never_ends_is_named(gtid_stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = gtid_stage
-    monkeypatch.setattr("cdc_consumer.recovery.ATTEMPTS", 2)
+    monkeypatch.setattr("cdc_consumer.next_attempt.ATTEMPTS", 2)
     stage.create()
     stage.replay()
     stage.log.ddl("ALTER TABLE t ADD c INT", stage.database)

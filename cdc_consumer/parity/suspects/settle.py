@@ -32,6 +32,7 @@ from cdc_consumer.parity.witness.history import History
 from cdc_consumer.sql.positions import mark_from
 from shared.errors import AuditError, EventError, ServerGoneError, TableMovedError, TopicError
 from shared.events import Position
+from shared.recovery import sleep
 
 #: suspects that share one fence
 GROUP = 5000
@@ -109,7 +110,7 @@ class Settlement:
             equal, proven = self._state.count("equal") - equal, self._state.count("proven") - proven
             tell(Round(number, time.monotonic() - began, suspects, equal, proven, still, self._waited))
             if still and number < ROUNDS:
-                _sleep(min(REST * 2 ** (number - 1), LONGEST_REST), stopped)
+                sleep(min(REST * 2 ** (number - 1), LONGEST_REST), stopped)
 
     def _round(self, number: int) -> None:
         """Look at every open suspect once."""
@@ -264,9 +265,3 @@ def _strange(interval: Interval) -> str:
         f"the leader's binlog went from {interval.before} to {interval.after} while the follower was at"
         f" {interval.follower}: it was reset, or [leader] is not the leader of this follower"
     )
-
-
-def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not stopped():
-        time.sleep(min(seconds, 0.1))

@@ -1,0 +1,60 @@
+"""What an error of the replay means for the next attempt: whether there is one, and how it begins."""
+
+from __future__ import annotations
+
+import logging
+
+from cdc_consumer.follower.pipe import Mismatch
+from shared.errors import CdcError, FollowerBusyError, FollowerError, FollowerLinkError, TopicLinkError, causes
+from shared.recovery import Recovery, Stopping
+
+logger = logging.getLogger(__name__)
+
+#: how often a transaction that meets locks is tried
+ATTEMPTS = 10
+
+#: errors that a new attempt may not meet
+PASSING = (FollowerLinkError, FollowerBusyError, TopicLinkError, Mismatch)
+
+
+class NextAttempt:
+    """Judges each error that ended an attempt, and remembers what the attempt after it must know."""
+
+    def __init__(self, stopping: Stopping) -> None:
+        self._recovery = Recovery(stopping)
+        #: where the last attempt that met a lock had begun
+        self._began: int | None = None
+        #: attempts from there that met a lock
+        self._busy = 0
+        #: the next attempt writes its first transaction one row a statement: it names the row that is not there, and
+        #: asks first whether the transaction was executed by somebody else
+        self.careful = False
+
+    def reached(self) -> None:
+        """Note that the attempt in hand has reached follower and topic."""
+        self._recovery.reached()
+
+    def after(self, error: CdcError, began: int | None, looked_closer: bool) -> None:
+        """Wait before the next attempt. Raises the error, or what it means, when another one makes no sense.
+
+        `began` is the topic offset of the position at which the attempt began, None when the follower was not reached;
+        `looked_closer` says that the error is about a transaction that was written one row a statement.
+        """
+        self.careful = isinstance(error, Mismatch)
+        if isinstance(error, Mismatch):
+            if looked_closer:
+                raise error
+            logger.info("looking closer: %s", error)
+        elif isinstance(error, FollowerBusyError):
+            self._count_busy(error, began)
+            logger.info("trying again: %s", causes(error))
+            self._recovery.rest()
+        else:
+            self._recovery.pause(error)
+
+    def _count_busy(self, error: FollowerBusyError, began: int | None) -> None:
+        if began != self._began:
+            self._began, self._busy = began, 0
+        self._busy += 1
+        if self._busy >= ATTEMPTS:
+            raise FollowerError(f"tried {ATTEMPTS} times in vain") from error
