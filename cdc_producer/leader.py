@@ -141,15 +141,14 @@ class LeaderConsole:
             return Resume(end)
         if start == "earliest":
             return self._earliest()
-        file, _, offset = start.rpartition(":")
-        if file and offset.isdigit() and "-" not in file:
-            return self._at(Position(file, int(offset)), end)
         try:
-            return self._after(GtidSet(start), start)
+            # no GTID set holds a dot, and every binlog's name does
+            place = Position.parse(start) if "." in start else GtidSet(start)
         except ValueError:
             raise LeaderError(
                 f'database.start must be "earliest", "latest", a GTID set or "file:offset", not {start!r}'
             ) from None
+        return self._at(place, end) if isinstance(place, Position) else self._after(place, start)
 
     def _earliest(self) -> Resume:
         first = self.files()[0]

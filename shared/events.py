@@ -21,6 +21,7 @@ original demo; everything after it is ours:
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
 from typing import Any
@@ -33,6 +34,9 @@ from shared.errors import EventError
 #: one value as it stands in an event: "Null", or one variant's name with its payload; shared/values.py opens it
 Value = Any
 
+#: a place in the binlog as text: ASCII digits only, few enough for MySQL's own numbers
+_POSITION = re.compile(r"(.+\.[0-9]{1,10}):([0-9]{1,20})", re.ASCII)
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -41,6 +45,19 @@ class Position:
     file: str
     #: bytes from the start of the file
     offset: int
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read a position as `str` writes it, "binlog.000003:157". Raises ValueError when it is none."""
+        found = _POSITION.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is not a position: file:offset")
+        return cls(found[1], int(found[2]))
+
+    @property
+    def number(self) -> int:
+        """The file's number, by which files are ordered: binlog.999999 is followed by binlog.1000000."""
+        return int(self.file.rpartition(".")[2])
 
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
@@ -52,8 +69,7 @@ class Position:
         return self._order() <= other._order()
 
     def _order(self) -> tuple[int, int]:
-        # by the number in the name: binlog.999999 is followed by binlog.1000000
-        return int(self.file.rpartition(".")[2]), self.offset
+        return self.number, self.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +133,11 @@ class Event:
     index: int
     #: offset after the transaction, on its last operation only
     end: int | None
+
+    @property
+    def gtid(self) -> str | None:
+        """Its transaction's GTID; None without a transaction, or on a leader without GTIDs."""
+        return None if self.transaction is None else self.transaction.gtid
 
 
 def resource_uri(resource: str, database: str, table: str | None = None) -> str:

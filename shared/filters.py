@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.mysql import SYSTEM_DATABASES
 from shared.profile import Filters
+
+#: MySQL's own databases; nothing in them is ever replicated
+SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
 
 
 class DatabaseFilter:
@@ -15,6 +17,11 @@ class DatabaseFilter:
         """`system_database` is this system's own, on a leader that is itself a follower."""
         self._include = None if filters.include_dbs is None else frozenset(filters.include_dbs)
         self._exclude = frozenset(filters.exclude_dbs or ()) | SYSTEM_DATABASES | {system_database}
+
+    @property
+    def includes_unknown(self) -> bool:
+        """Whether a database that nobody named takes part."""
+        return self._include is None
 
     def __contains__(self, database: object) -> bool:
         if database in self._exclude:

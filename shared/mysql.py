@@ -22,9 +22,6 @@ Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 #: something sent may stay unanswered
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 90_000}
 
-#: system schemas; nothing in them is ever replicated
-SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
-
 #: client and server error numbers that mean "the link is down", not "the statement is wrong"
 LINK_ERRORS = frozenset(
     {

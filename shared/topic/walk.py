@@ -38,7 +38,7 @@ Place = tuple[int, int]
 
 
 def place(position: Position) -> Place:
-    return int(position.file.rpartition(".")[2]), position.offset
+    return position.number, position.offset
 
 
 class Entry(NamedTuple):

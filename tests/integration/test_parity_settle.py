@@ -291,9 +291,9 @@ def test_rows_that_change_with_the_row_they_refer_to(
         "CREATE TABLE low (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES middle (id) ON UPDATE CASCADE)",
         "INSERT INTO top VALUES (1)", "INSERT INTO middle VALUES (1)", "INSERT INTO low VALUES (7, 1)",
     )  # fmt: skip
-    before = fence.position(binlog_end(leader))
+    before = Position.parse(binlog_end(leader))
     replication.play("UPDATE top SET id = 2")
-    after = fence.position(binlog_end(leader))
+    after = Position.parse(binlog_end(leader))
     assert replication.produce().returncode == 0
 
     columns = tuple(Column(name, "int", "int", None, True, False) for name in ("id", "up"))

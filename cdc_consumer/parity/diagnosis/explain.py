@@ -46,8 +46,7 @@ def _edge(difference: Difference, applied: Position) -> Position:
     """Up to where its events say something of it: what writes a row that keeps changing later does not."""
     if difference.evidence.proof != "after-image":
         return applied
-    file, _, offset = difference.evidence.follower.rpartition(":")
-    return Position(file, int(offset))
+    return Position.parse(difference.evidence.follower)
 
 
 def _by_edge(

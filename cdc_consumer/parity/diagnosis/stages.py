@@ -92,5 +92,4 @@ def _may_be(image: State, state: State) -> bool:
 
 
 def _place(position: str) -> Place:
-    file, _, offset = position.rpartition(":")
-    return place(Position(file, int(offset)))
+    return place(Position.parse(position))

@@ -17,14 +17,8 @@ from shared.events import Position
 POLL = 0.02
 
 
-def position(text: str) -> Position:
-    """Of file:offset."""
-    file, _, offset = text.rpartition(":")
-    return Position(file, int(offset))
-
-
 def leader_position(leader: Reader) -> Position:
-    return position(leader.position())
+    return Position.parse(leader.position())
 
 
 def reached(mark: Mark, fence: Position) -> bool:

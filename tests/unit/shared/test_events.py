@@ -93,3 +93,34 @@ def test_positions_are_ordered_by_the_number_of_the_file() -> None:
     assert Position("binlog.999999", 500) < Position("binlog.1000000", 4) < Position("binlog.1000000", 5)
     assert Position("binlog.000001", 4) <= Position("binlog.000001", 4)
     assert str(Position("binlog.000003", 832)) == "binlog.000003:832"
+
+
+@given(st.builds(Position, st.from_regex(r"[^\n]+\.[0-9]{6,10}", fullmatch=True), st.integers(0, (1 << 64) - 1)))
+def test_a_position_is_read_as_it_is_written(position: Position) -> None:
+    assert Position.parse(str(position)) == position
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":4",
+        "binlog.000001",
+        "binlog:4",
+        "binlog.000001:²",
+        "binlog.000001:٤",
+        "binlog.٤:4",
+        "b.1:-4",
+        "b.1: 4",
+        "b.1:4\n",
+        "6b377eb2-e57a-11f1-9bfd-02fc00000001:5",
+    ],
+)
+def test_what_is_no_position(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a position"):
+        Position.parse(text)
+
+
+def test_a_position_of_any_base_name() -> None:
+    assert Position.parse("mysql-bin.000003:157") == Position("mysql-bin.000003", 157)
+    assert Position.parse("mysql-bin.000003:157").number == 3
