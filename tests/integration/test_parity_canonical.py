@@ -6,6 +6,7 @@ import pytest
 from kit.type_cases import CASES, JSONS, SESSION, Case
 
 from cdc_consumer.parity import canonical
+from cdc_consumer.parity.literal import parse
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.schema.read import read_tables
 from cdc_consumer.sql.session import RELAXED_MODE, STRICT_MODE
@@ -47,6 +48,7 @@ def test_every_value_has_a_hash_of_its_own_and_its_literal_restores_it(
         assert len(hashes) == len(exact) and (None,) not in hashes
         literals = [canonical.literal(column) for column in shape.columns]
         written = rows(source, f"SELECT {', '.join(literals)} FROM {database}.t")
+        assert all(parse(value).sql == value for row in written for value in row)
         digests = rows(source, f"SELECT {canonical.digest(shape)}, {canonical.multiset(shape)[10:]} FROM {database}.t")
     with follower.connect() as target:
         for statement in canonical.SESSION:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from cdc_consumer.parity.literal import Number, parse
 from cdc_consumer.parity.model import Difference, Kind, TableName
 
 #: rows that follow each other from which on they are a block
@@ -81,10 +82,11 @@ class Patterns:
 
 def _number(difference: Difference) -> tuple[_Place, int] | None:
     """The key's last column as a number; None when it is none."""
-    *before, last = difference.key.values() or ("",)
-    if not last.lstrip("-").isdecimal():
+    *before, last = difference.key.values() or ("NULL",)
+    value = parse(last)
+    if not isinstance(value, Number) or value.whole is None:
         return None
-    return _Place(difference.table, difference.kind, tuple(before)), int(last)
+    return _Place(difference.table, difference.kind, tuple(before)), value.whole
 
 
 def _values(difference: Difference) -> tuple[TableName, int, int]:

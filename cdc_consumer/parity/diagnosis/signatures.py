@@ -15,22 +15,14 @@ from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
+from cdc_consumer.parity.literal import Bytes, Json, Moment, Null, Number, Parsed, Text, parse
 from cdc_consumer.parity.model import Column
 from cdc_consumer.parity.witness.wire_literals import member_names
 
-_TEXT = re.compile(r"_([a-z0-9]+) x'([0-9a-f]*)'")
-_BYTES = re.compile(r"x'([0-9a-f]*)'")
-_JSON = re.compile(r"CAST\(CONVERT\(x'([0-9a-f]*)' USING utf8mb4\) AS JSON\)")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 _CLOCK = re.compile(r"(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?)")
-_ZERO = re.compile(r"'[0: .-]+'")
+_ZERO = re.compile(r"[0: .-]+")
 _NINES = re.compile(r"-?9+(\.9+)?")
 
-#: Python's codecs of MySQL character sets; the others are compared as bytes
-_CODECS = {
-    "utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii", "latin1": "cp1252", "utf16": "utf-16-be",
-    "utf16le": "utf-16-le", "utf32": "utf-32-be", "ucs2": "utf-16-be", "gbk": "gbk",
-}  # fmt: skip
 #: MySQL's latin1: cp1252, and what that leaves undefined as it is
 _LATIN1 = [bytes([octet]).decode("cp1252", "replace").replace("\ufffd", chr(octet)) for octet in range(256)]
 #: time zones are whole quarters of an hour away from each other, and this much at most
@@ -46,33 +38,38 @@ _EXACT = Context(prec=100)
 
 def signature(leader: str, follower: str, column: Column) -> str:
     """What is different about the follower's value; both are literals of `canonical.literal`."""
-    kind = column.data_type
-    if "NULL" in (leader, follower):
-        return _with_null(leader, follower)
-    if kind in ("float", "double"):
-        return _floating(float(leader), float(follower))
-    if kind in ("date", "datetime", "timestamp", "time"):
-        return _temporal(leader, follower)
-    if kind == "enum":
-        return _member(leader, follower, column)
-    if _NUMBER.fullmatch(leader) and _NUMBER.fullmatch(follower):
-        return _number(Decimal(leader), Decimal(follower), kind == "decimal")
-    for pattern, compare in ((_TEXT, _text), (_BYTES, _binary), (_JSON, _json)):
-        one, other = pattern.fullmatch(leader), pattern.fullmatch(follower)
-        if one is not None and other is not None:
-            return compare(one, other)
-    return ""
+    one, other = parse(leader), parse(follower)
+    if isinstance(one, Null) or isinstance(other, Null):
+        return _with_null(one, other)
+    if column.data_type == "enum":
+        return _member(one, other, column)
+    if isinstance(one, Number) and isinstance(other, Number):
+        if column.data_type in ("float", "double"):
+            return _floating(float(one.digits), float(other.digits))
+        return _number(Decimal(one.digits), Decimal(other.digits), column.data_type == "decimal")
+    if isinstance(one, Moment) and isinstance(other, Moment):
+        return _temporal(one.text, other.text)
+    if isinstance(one, Text) and isinstance(other, Text):
+        return _text(one, other)
+    if isinstance(one, Bytes) and isinstance(other, Bytes):
+        return _octets(one.data, other.data)
+    return _json(one.data, other.data) if isinstance(one, Json) and isinstance(other, Json) else ""
 
 
-def _with_null(leader: str, follower: str) -> str:
-    other = leader if follower == "NULL" else follower
-    if other.endswith("x''"):
-        name = "empty"
-    elif (_NUMBER.fullmatch(other) and Decimal(other) == 0) or _ZERO.fullmatch(other):
-        name = "zero"
-    else:
+def _with_null(leader: Parsed, follower: Parsed) -> str:
+    name = _nothing(leader if isinstance(follower, Null) else follower)
+    if not name:
         return ""
-    return f"NULL instead of {name}" if follower == "NULL" else f"{name} instead of NULL"
+    return f"NULL instead of {name}" if isinstance(follower, Null) else f"{name} instead of NULL"
+
+
+def _nothing(value: Parsed) -> str:
+    """What a value is that can be mistaken for NULL, "" for any other."""
+    if isinstance(value, (Text, Bytes)):
+        return "" if value.data else "empty"
+    if isinstance(value, Number):
+        return "" if Decimal(value.digits) else "zero"
+    return "zero" if isinstance(value, Moment) and _ZERO.fullmatch(value.text) else ""
 
 
 # numbers
@@ -139,7 +136,7 @@ def _single(number: float) -> float:
 def _temporal(leader: str, follower: str) -> str:
     if _ZERO.fullmatch(follower) and "-" in follower:
         return "the zero date"
-    one, other = _moment(leader[1:-1]), _moment(follower[1:-1])
+    one, other = _moment(leader), _moment(follower)
     if one is None or other is None:
         return ""
     shift = other - one
@@ -179,31 +176,25 @@ def _span(shift: timedelta) -> str:
 # texts
 
 
-def _member(leader: str, follower: str, column: Column) -> str:
-    if follower == "0":
+def _member(leader: Parsed, follower: Parsed, column: Column) -> str:
+    if isinstance(follower, Number):
         return "the error value of its ENUM"
     names = member_names(column.type) or ()
+    if not (isinstance(leader, Text) and isinstance(follower, Text)) or len(names) < _MANY_MEMBERS:
+        return ""
     try:
-        one, other = (names.index(_decoded(text) or "") for text in (leader, follower))
+        one, other = (names.index(text.decoded() or "") for text in (leader, follower))
     except ValueError:
         return ""
-    if len(names) < _MANY_MEMBERS or abs(one - other) != 1:
+    if abs(one - other) != 1:
         return ""
     return f"the member {'after' if other > one else 'before'} in its ENUM"
 
 
-def _decoded(literal: str) -> str | None:
-    found = _TEXT.fullmatch(literal)
-    try:
-        return bytes.fromhex(found[2]).decode(_CODECS[found[1]]) if found else None
-    except (UnicodeDecodeError, KeyError):
-        return None
-
-
-def _text(leader: re.Match[str], follower: re.Match[str]) -> str:
-    one, other = _decoded(leader[0]), _decoded(follower[0])
+def _text(leader: Text, follower: Text) -> str:
+    one, other = leader.decoded(), follower.decoded()
     if one is None or other is None:
-        return _octets(leader[2], follower[2])
+        return _octets(leader.data, follower.data)
     if not other:
         return "empty"
     for phrase, alike in _ALIKE.items():
@@ -249,26 +240,20 @@ _ALIKE: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def _binary(leader: re.Match[str], follower: re.Match[str]) -> str:
-    return _octets(leader[1], follower[1])
-
-
-def _octets(leader: str, follower: str) -> str:
-    """Of bytes in hexadecimal digits."""
-    one, other = bytes.fromhex(leader), bytes.fromhex(follower)
-    if not other:
+def _octets(leader: bytes, follower: bytes) -> str:
+    if not follower:
         return "empty"
-    if one.rstrip(b"\0") == other.rstrip(b"\0"):
+    if leader.rstrip(b"\0") == follower.rstrip(b"\0"):
         return "with other zero bytes at its end"
-    return "cut short" if one.startswith(other) else ""
+    return "cut short" if leader.startswith(follower) else ""
 
 
 # JSON
 
 
-def _json(leader: re.Match[str], follower: re.Match[str]) -> str:
+def _json(leader: bytes, follower: bytes) -> str:
     try:
-        one, other = (json.loads(bytes.fromhex(found[1]), parse_float=Decimal) for found in (leader, follower))
+        one, other = (json.loads(document, parse_float=Decimal) for document in (leader, follower))
     except ValueError:
         return ""
     for phrase, change in (("JSON with numbers of another type", _numbers), ("JSON with texts for numbers", _texts)):

@@ -6,11 +6,11 @@ number of rows tells. The same functions undo a change: `Change.reversed`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cdc_consumer.parity.canonical import SESSION
+from cdc_consumer.parity.literal import parse
 from cdc_consumer.parity.model import Difference, TableName
 from cdc_consumer.parity.repair.target import Target
 from cdc_consumer.sql.session import RELAXED_MODE, STRICT_MODE
@@ -18,11 +18,6 @@ from shared.mysql import quote_name
 
 #: the literal of the error value of an ENUM, which strict SQL mode refuses
 ENUM_ERROR = "0"
-#: what model.py calls a literal; nothing else becomes a part of a statement
-_LITERAL = re.compile(
-    r"NULL|-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|'[-0-9:. ]+'|(_[a-z0-9]+ )?x'[0-9a-f]*'"
-    r"|CAST\(CONVERT\(x'[0-9a-f]+' USING utf8mb4\) AS JSON\)"
-)
 
 STRICT = f"SET SESSION sql_mode = {STRICT_MODE}"
 RELAXED = f"SET SESSION sql_mode = {RELAXED_MODE}"
@@ -103,8 +98,8 @@ def change_of(difference: Difference) -> Change | None:
     Raises ValueError when a value is no literal.
     """
     for row in (difference.leader, difference.follower):
-        if wrong := [value for value in (row or {}).values() if not _LITERAL.fullmatch(value)]:
-            raise ValueError(f"no literal: {wrong[0]!r}")
+        for value in (row or {}).values():
+            parse(value)  # nothing else becomes a part of a statement
     leaders, followers = difference.copies or (1, 1)
     sides = []
     for row, digest, number in (

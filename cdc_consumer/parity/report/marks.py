@@ -63,8 +63,8 @@ def diff(one: str, other: str) -> Marked:
     else:
         sides = list(_pieces(left.text, right.text, left.unit == "bytes"))
     one_side, other_side = (
-        (*_frame(reading.before), *_segments(pieces, reading.unit), *_frame(reading.after))
-        for reading, pieces in zip((left, right), sides, strict=True)
+        (*_frame(shown.before), *_segments(pieces, shown.unit), *_frame(shown.after))
+        for shown, pieces in zip((left, right), sides, strict=True)
     )
     return Marked(one_side, other_side, _note(*sides) if left.unit == right.unit == "characters" else "")
 

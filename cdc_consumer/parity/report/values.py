@@ -14,30 +14,16 @@ on, so two different texts never look alike, unless Unicode itself made twins of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from shared.statements.tokens import CODECS
+from cdc_consumer.parity.literal import Bytes, Json, Moment, Text, parse
 
 #: what stands for a value that was left out, see differences.without_values
 WITHHELD = frozenset("=LF")
 
 #: characters or bytes of a value shown in a row of its own
 LIMIT = 240
-
-#: best effort for the eye: `CODECS` trusts only codecs that agree with MySQL in every character
-_CODECS = CODECS | {
-    "armscii8": "ascii", "big5": "big5", "cp1256": "cp1256", "cp866": "cp866", "eucjpms": "euc_jp",
-    "gb18030": "gb18030", "greek": "iso8859_7", "hebrew": "iso8859_8", "koi8u": "koi8_u", "sjis": "cp932",
-    "ujis": "euc_jp", "ucs2": "utf_16_be", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be",
-    "dec8": "latin_1",
-}  # fmt: skip
-
-_TEXT = re.compile(r"_([0-9a-z_]+) ?x'([0-9a-f]*)'", re.IGNORECASE)
-_BINARY = re.compile(r"(?:_binary )?x'([0-9a-f]*)'", re.IGNORECASE)
-_JSON = re.compile(r"CAST\(CONVERT\(x'([0-9a-f]*)' USING utf8mb4\) AS JSON\)", re.IGNORECASE)
-_QUOTED = re.compile(r"'(.*)'", re.DOTALL)
 
 #: printable by their category, and still not to be seen
 _INVISIBLE = frozenset(
@@ -52,8 +38,8 @@ _CONTROLS = (
 )
 
 
-class Reading(NamedTuple):
-    """What a literal says: `text` as it is stored, shown between `before` and `after`."""
+class Shown(NamedTuple):
+    """Tells what a literal says: `text` as it is stored, shown between `before` and `after`."""
 
     before: str
     #: of a binary value its hexadecimal digits
@@ -108,39 +94,28 @@ def with_ends(text: str) -> str:
     return "␣" * before + visible(inner) + "␣" * (len(text) - len(inner) - before)
 
 
-def read(literal: str) -> Reading:
+def read(literal: str) -> Shown:
     """What `literal` says; text that is no literal says itself."""
     try:
-        if found := _BINARY.fullmatch(literal):
-            return Reading("0x", bytes.fromhex(found[1]).hex(), "", "bytes")
-        if found := _TEXT.fullmatch(literal):
-            text = _decode(bytes.fromhex(found[2]), found[1].lower())
-            return Reading("0x", found[2], "", "bytes") if text is None else Reading("'", text, "'")
-        if found := _JSON.fullmatch(literal):
-            return Reading("", bytes.fromhex(found[1]).decode("utf-8", "surrogateescape"), "")
+        value = parse(literal)
     except ValueError:
-        return Reading("", literal, "")
-    if found := _QUOTED.fullmatch(literal):
-        return Reading("", found[1].replace("''", "'"), "")
-    return Reading("", "(withheld)" if literal in WITHHELD else literal, "")
-
-
-def _decode(data: bytes, charset: str) -> str | None:
-    """Text; bytes that are no character as lone surrogates, None when the character set cannot be read at all."""
-    codec = _CODECS.get(charset)
-    if codec is None:
-        return None
-    try:
-        return data.decode(codec, "surrogateescape")
-    except UnicodeError:
-        return None
+        return Shown("", "(withheld)" if literal in WITHHELD else literal, "")
+    if isinstance(value, Text):
+        # bytes that are no character become lone surrogates
+        text = value.decoded("surrogateescape")
+        return Shown("0x", value.data.hex(), "", "bytes") if text is None else Shown("'", text, "'")
+    if isinstance(value, Bytes):
+        return Shown("0x", value.data.hex(), "", "bytes")
+    if isinstance(value, Json):
+        return Shown("", value.data.decode("utf-8", "surrogateescape"), "")
+    return Shown("", value.text if isinstance(value, Moment) else literal, "")
 
 
 def display(literal: str, limit: int | None = LIMIT) -> str:
     """What people read for `literal`; more than `limit` characters or bytes are cut, and their number told."""
-    reading = read(literal)
-    step = 2 if reading.unit == "bytes" else 1
-    size = len(reading.text) // step
+    shown = read(literal)
+    step = 2 if shown.unit == "bytes" else 1
+    size = len(shown.text) // step
     if limit is None or size <= limit:
-        return reading.before + with_ends(reading.text) + reading.after
-    return f"{reading.before}{visible(reading.text[: limit * step])}…{reading.after} ({size:,} {reading.unit})"
+        return shown.before + with_ends(shown.text) + shown.after
+    return f"{shown.before}{visible(shown.text[: limit * step])}…{shown.after} ({size:,} {shown.unit})"

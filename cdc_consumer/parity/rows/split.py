@@ -6,10 +6,11 @@ only the leader has are in one of them. The optimizer's guess tells which range 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
+from cdc_consumer.parity.literal import CODECS, Bytes, Number, Text, parse
 from cdc_consumer.parity.rows.ranges import EVERYTHING, Key, Range, Reading, is_integer
 from cdc_consumer.parity.servers.connection import Reader
 
@@ -20,10 +21,8 @@ DEPTH = 6
 #: bytes of a string between which bounds are looked for
 LOOK_BYTES = 6
 
-_NUMBER = re.compile(r"-?\d+", re.ASCII)
-_BYTES = re.compile(r"((?:_[a-z0-9]+ )?x')([0-9a-f]*)'", re.ASCII)
-#: strings whose bytes points are laid between, and Python's name of their encoding
-_ENCODINGS = {"x'": "", "_latin1 x'": "", "_ascii x'": "ascii", "_utf8mb3 x'": "utf-8", "_utf8mb4 x'": "utf-8"}
+#: character sets of the texts that points are laid between
+_CHARSETS = frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"})
 
 
 def split(reading: Reading, follower: Reader, rows: int, wanted: int) -> tuple[list[Range], str]:
@@ -87,19 +86,26 @@ def _probes(reading: Reading, follower: Reader, low: Key, high: Key, parts: int)
 
 def points(low: str, high: str, parts: int) -> list[str]:
     """Literals that lie evenly between two: of whole numbers, and of strings by their first differing bytes."""
-    if _NUMBER.fullmatch(low) and _NUMBER.fullmatch(high):
-        return [str(value) for value in _between(int(low), int(high), parts)]
-    one, other = _BYTES.fullmatch(low), _BYTES.fullmatch(high)
-    if one is None or other is None or one[1] not in _ENCODINGS:
-        return []
-    left, right = bytes.fromhex(one[2]), bytes.fromhex(other[2])
+    one, other = parse(low), parse(high)
+    if isinstance(one, Number) and isinstance(other, Number):
+        if one.whole is None or other.whole is None:
+            return []
+        return [str(value) for value in _between(one.whole, other.whole, parts)]
+    if isinstance(one, Bytes) and isinstance(other, Bytes):
+        return [Bytes(data).sql for data in _points(one.data, other.data, parts)]
+    if isinstance(one, Text) and isinstance(other, Text) and one.charset in _CHARSETS:
+        found = _points(one.data, other.data, parts)
+        if one.charset != "latin1":  # any byte is latin1; elsewhere the server refuses what is no text
+            codec = CODECS[one.charset]
+            found = [data.decode(codec, "ignore").encode(codec) for data in found]
+        return [replace(one, data=data).sql for data in found]
+    return []
+
+
+def _points(left: bytes, right: bytes, parts: int) -> list[bytes]:
     same = _common(left, right)
     ends = [int.from_bytes(side[same:].ljust(LOOK_BYTES, b"\0")[:LOOK_BYTES], "big") for side in (left, right)]
-    found = [left[:same] + value.to_bytes(LOOK_BYTES, "big") for value in _between(ends[0], ends[1], parts)]
-    encoding = _ENCODINGS[one[1]]
-    if encoding:  # the server refuses what is no text
-        found = [text.decode(encoding, "ignore").encode(encoding) for text in found]
-    return [f"{one[1]}{text.hex()}'" for text in found]
+    return [left[:same] + value.to_bytes(LOOK_BYTES, "big") for value in _between(ends[0], ends[1], parts)]
 
 
 def _common(left: bytes, right: bytes) -> int:
