@@ -104,7 +104,7 @@ def test_a_locked_row_is_waited_for_or_left(pair: Pair, monkeypatch: pytest.Monk
         with monkeypatch.context() as patch:
             patch.setattr(apply, "TRIES", 1)
             (left,) = pair.repair(plan).left
-            assert (left.key, left.state) == ({"id": "1"}, "failed") and "locked" in left.reason
+            assert (left.key, left.fate) == ({"id": "1"}, "failed") and "locked" in left.reason
         # free after the first try
         monkeypatch.setattr(apply.time, "sleep", lambda seconds: rows(other, "COMMIT"))
         assert pair.repair(plan).repaired == 1

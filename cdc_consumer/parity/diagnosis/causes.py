@@ -10,10 +10,10 @@ from cdc_consumer.parity.model import Shape
 #: a number of an unknown type behind a text that is the same
 SAME_TEXT = "JSON with numbers of another type"
 
-Row = Mapping[str, str]
+ColumnLiterals = Mapping[str, str]
 
 
-def cause_of(leader: Row | None, follower: Row | None, shape: Shape) -> str:
+def cause_of(leader: ColumnLiterals | None, follower: ColumnLiterals | None, shape: Shape) -> str:
     """What the damage of a row looks like, as in "created is 2 hours later; name is cut short".
 
     "" when a side has no row, or when the damage of one of its columns is not recognised.
@@ -37,7 +37,7 @@ def cause_of(leader: Row | None, follower: Row | None, shape: Shape) -> str:
     )
 
 
-def _are_swapped(names: Sequence[str], leader: Row, follower: Row) -> bool:
+def _are_swapped(names: Sequence[str], leader: ColumnLiterals, follower: ColumnLiterals) -> bool:
     one, other = names
     return leader[one] == follower[other] and leader[other] == follower[one]
 

@@ -12,7 +12,7 @@ from shared.events import Position
 from shared.topic.walk import Place, place
 
 #: a row's literals in the shape's order; None where there is no row
-State: TypeAlias = "Literals | None"
+RowLiterals: TypeAlias = "Literals | None"
 
 
 def stage_of(difference: Difference, shape: Shape, traces: Traces, cause: str) -> Stage:
@@ -73,7 +73,7 @@ def _copies(difference: Difference) -> tuple[int, int]:
     return difference.copies or (difference.leader is not None, difference.follower is not None)
 
 
-def _former(traces: Sequence[Trace]) -> Iterator[State]:
+def _former(traces: Sequence[Trace]) -> Iterator[RowLiterals]:
     """The row before each of its events."""
     for trace in traces:
         # a row that was absent before an Update would have stopped the consumer there
@@ -81,11 +81,11 @@ def _former(traces: Sequence[Trace]) -> Iterator[State]:
             yield trace.before
 
 
-def _state(row: Mapping[str, str] | None, shape: Shape) -> State:
+def _state(row: Mapping[str, str] | None, shape: Shape) -> RowLiterals:
     return None if row is None else tuple(row[column.name] for column in shape.columns)
 
 
-def _may_be(image: State, state: State) -> bool:
+def _may_be(image: RowLiterals, state: RowLiterals) -> bool:
     if image is None or state is None:
         return image is state
     return all(part in (None, own) for part, own in zip(image, state, strict=True))

@@ -21,7 +21,7 @@ from cdc_consumer.parity.repair.statements import (
     RELAXED,
     STRICT,
     Change,
-    Statement,
+    Guarded,
     session,
     statements,
     where_any_hash,
@@ -41,16 +41,16 @@ FIRST_PAUSE = 0.05
 NAMED = 100
 
 #: the row changed between the audit and the repair; the follower cannot take the row as the leader has it
-State = Literal["repaired", "moved", "failed"]
+Fate = Literal["repaired", "moved", "failed"]
 
 
-class Outcome(NamedTuple):
+class RowFate(NamedTuple):
     """What became of one difference."""
 
     table: TableName
     #: column -> literal; the whole row in a table without a key
     key: Mapping[str, str]
-    state: State
+    fate: Fate
     reason: str = ""
 
 
@@ -60,13 +60,13 @@ class RepairResult:
     moved: int = 0
     failed: int = 0
     #: the first ones that were not repaired
-    left: list[Outcome] = field(default_factory=list)
+    left: list[RowFate] = field(default_factory=list)
     #: differences that were not tried: table and why -> how many
     refused: Mapping[tuple[TableName, str], int] = field(default_factory=dict)
 
-    def count(self, outcome: Outcome) -> None:
-        setattr(self, outcome.state, getattr(self, outcome.state) + 1)
-        if outcome.state != "repaired" and len(self.left) < NAMED:
+    def count(self, outcome: RowFate) -> None:
+        setattr(self, outcome.fate, getattr(self, outcome.fate) + 1)
+        if outcome.fate != "repaired" and len(self.left) < NAMED:
             self.left.append(outcome)
 
 
@@ -75,7 +75,7 @@ def repair(
     plan: Plan,
     *,
     hides_own_writes: bool,
-    tell: Callable[[Outcome], None] = lambda outcome: None,
+    tell: Callable[[RowFate], None] = lambda outcome: None,
     between: Callable[[], None] = lambda: None,
 ) -> RepairResult:
     """Make the plan's changes; the rows that `tell` gets are those to audit again.
@@ -85,7 +85,7 @@ def repair(
     """
     result = RepairResult(refused=plan.refused)
 
-    def note(outcome: Outcome) -> None:
+    def note(outcome: RowFate) -> None:
         result.count(outcome)
         tell(outcome)
 
@@ -103,7 +103,7 @@ class _End(NamedTuple):
     """What becomes of a change."""
 
     change: Change
-    state: State
+    fate: Fate
     reason: str
     #: another change of its unit may be the one that cannot be made
     shared: bool = False
@@ -114,7 +114,7 @@ class _BusyError(Exception):
 
 
 class _Repair:
-    def __init__(self, connection: Connection, hides_own_writes: bool, note: Callable[[Outcome], None]) -> None:
+    def __init__(self, connection: Connection, hides_own_writes: bool, note: Callable[[RowFate], None]) -> None:
         self._connection = connection
         self._note = note
         for sql in session(hides_own_writes, LOCK_SECONDS):
@@ -134,7 +134,7 @@ class _Repair:
             self._tell(target, _End(change, "repaired", ""))
 
     def _tell(self, target: Target, one: _End) -> None:
-        self._note(Outcome(one.change.table, one.change.key(target.shape.key), one.state, one.reason))
+        self._note(RowFate(one.change.table, one.change.key(target.shape.key), one.fate, one.reason))
 
     def _without(self, target: Target, units: Sequence[Unit], left: Sequence[_End]) -> list[Unit]:
         """The units that are left to try; what is taken out is told."""
@@ -237,7 +237,7 @@ class _Repair:
             return f"the follower does not store {', '.join(differing)} as the leader does"
         return f"text cannot tell the types of the values in {', '.join(target.documents) or 'it'}"
 
-    def _write(self, statement: Statement) -> int:
+    def _write(self, statement: Guarded) -> int:
         """Rows matched. Raises _BusyError, MySQLError."""
         if statement.relaxed:
             self._run(RELAXED)

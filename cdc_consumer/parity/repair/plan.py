@@ -27,7 +27,7 @@ CHUNK_ROWS = 500
 CHUNK_CHARACTERS = 16 << 20
 
 #: inserts come last because an update may set free the unique values they need
-Step = Literal["delete", "update", "insert"]
+Verb = Literal["delete", "update", "insert"]
 #: one row of a table with a key, or several rows that are changed all or none
 Unit = tuple[Change, ...]
 
@@ -60,7 +60,7 @@ class Plan:
         self._spool = Spool()
         self._targets: dict[TableName, Target] = {}
         #: places in the spool
-        self._steps: dict[tuple[TableName, Step], array[int]] = defaultdict(lambda: array("Q"))
+        self._places: dict[tuple[TableName, Verb], array[int]] = defaultdict(lambda: array("Q"))
         #: of rows that take keys or unique values from each other; each unit after those it waits for
         self._entangled: dict[TableName, list[tuple[int, ...]]] = defaultdict(list)
         #: differences that cannot be repaired: table and why -> how many
@@ -71,7 +71,7 @@ class Plan:
                 self._targets[difference.table] = target
             self._add(difference)
         #: parents first
-        self.tables = parents_first(connection, {name for name, _ in self._steps})
+        self.tables = parents_first(connection, {name for name, _ in self._places})
         for name in self.tables:
             self._keep_together(self._targets[name])
             if self._targets[name].shape.key:
@@ -80,7 +80,7 @@ class Plan:
     def __len__(self) -> int:
         """Rows to change; a table without a key counts equal ones once."""
         entangled = chain.from_iterable(self._entangled.values())
-        return sum(map(len, self._steps.values())) + sum(map(len, entangled))
+        return sum(map(len, self._places.values())) + sum(map(len, entangled))
 
     def __enter__(self) -> Plan:
         return self
@@ -114,7 +114,7 @@ class Plan:
         if change is None or target.refusal:
             self.refused[difference.table, target.refusal or "its row is too long for a hash"] += 1
         else:
-            self._steps[difference.table, _step(change)].append(self._spool.append(change))
+            self._places[difference.table, _verb(change)].append(self._spool.append(change))
 
     def _keep_together(self, target: Target) -> None:
         """Insert a row in the transaction that deletes the row whose place it takes.
@@ -123,7 +123,7 @@ class Plan:
         look for the row in between.
         """
         name = target.shape.name
-        inserts, deletes = self._steps[name, "insert"], self._steps[name, "delete"]
+        inserts, deletes = self._places[name, "insert"], self._places[name, "delete"]
         keys = target.uniques if not target.shape.key else (target.shape.key,) if target.text_key else ()
         if not (keys and inserts and deletes):
             return
@@ -140,7 +140,7 @@ class Plan:
     def _disentangle(self, target: Target) -> None:
         """Put the updates that take a unique value from another row in order."""
         name = target.shape.name
-        places = self._steps[name, "update"]
+        places = self._places[name, "update"]
         waits: dict[int, set[str]] = defaultdict(set)
         for place, digest in takers(self._connection, target, self._spool.read_all(places)):
             waits[place].add(digest)
@@ -159,18 +159,18 @@ class Plan:
             self.refused[name, lost] += sum(map(len, circles))
             self._entangled[name] = [places for places in self._entangled[name] if places not in circles]
 
-    def _take_out(self, name: TableName, steps: tuple[Step, ...], units: list[tuple[int, ...]]) -> None:
-        """Make these places of the steps units of their own."""
+    def _take_out(self, name: TableName, verbs: tuple[Verb, ...], units: list[tuple[int, ...]]) -> None:
+        """Make these places of the verbs units of their own."""
         taken = set(chain.from_iterable(units))
-        for step in steps:
-            self._steps[name, step] = array("Q", (place for place in self._steps[name, step] if place not in taken))
+        for verb in verbs:
+            self._places[name, verb] = array("Q", (place for place in self._places[name, verb] if place not in taken))
         self._entangled[name] += units
 
-    def _pack(self, name: TableName, step: Step, *, undo: bool) -> Iterator[Chunk]:
+    def _pack(self, name: TableName, verb: Verb, *, undo: bool) -> Iterator[Chunk]:
         target = self._targets[name]
         units: list[Unit] = []
         number = size = 0
-        for unit in self._units(name, step, undo):
+        for unit in self._units(name, verb, undo):
             more, larger = sum(change.rows for change in unit), sum(change.characters for change in unit)
             if units and (number + more > CHUNK_ROWS or size + larger > CHUNK_CHARACTERS):
                 yield _chunk(target, units)
@@ -180,9 +180,9 @@ class Plan:
         if units:
             yield _chunk(target, units)
 
-    def _units(self, name: TableName, step: Step, undo: bool) -> Iterator[Unit]:
-        entangled = self._entangled.get(name, []) if step == "update" else []
-        alone = self._steps.get((name, step), array("Q"))
+    def _units(self, name: TableName, verb: Verb, undo: bool) -> Iterator[Unit]:
+        entangled = self._entangled.get(name, []) if verb == "update" else []
+        alone = self._places.get((name, verb), array("Q"))
         every = chain(entangled, ((place,) for place in alone))
         if undo:
             every = chain(((place,) for place in reversed(alone)), reversed(entangled))
@@ -191,7 +191,7 @@ class Plan:
             yield tuple(change.reversed for change in unit) if undo else unit
 
 
-def _step(change: Change) -> Step:
+def _verb(change: Change) -> Verb:
     if change.before is not None and change.after is not None and change.before.hash != change.after.hash:
         return "update"
     return "delete" if copies(change.before) > copies(change.after) else "insert"

@@ -80,7 +80,9 @@ class Change(NamedTuple):
         return {name: row[name] for name in names or row}
 
 
-class Statement(NamedTuple):
+class Guarded(NamedTuple):
+    """Holds one statement and what it must do."""
+
     sql: str
     #: rows it must insert or match; None for one that only looks
     rows: int | None
@@ -112,7 +114,7 @@ def change_of(difference: Difference) -> Change | None:
     return Change(difference.table, *sides) if any(sides) else None
 
 
-def statements(target: Target, changes: Sequence[Change]) -> list[Statement]:
+def statements(target: Target, changes: Sequence[Change]) -> list[Guarded]:
     """The SQL of changes that belong together: one row of a table with a key, or several that are made all or none."""
     if not target.shape.key:
         return _copies(target, changes)
@@ -136,7 +138,7 @@ def where_any_hash(target: Target, hashes: Iterable[str]) -> str:
     return f"{target.hash} IN ({', '.join(map(_text, dict.fromkeys(hashes)))})"
 
 
-def _row(target: Target, change: Change) -> Statement:
+def _row(target: Target, change: Change) -> Guarded:
     if change.before is None:
         assert change.after is not None, "a change changes something"
         return _insert(target, change.after)
@@ -145,24 +147,24 @@ def _row(target: Target, change: Change) -> Statement:
     return _update(target, change.before, change.after)
 
 
-def _insert(target: Target, image: Image, condition: str = "") -> Statement:
+def _insert(target: Target, image: Image, condition: str = "") -> Guarded:
     # by the key's collation: what compares equal cannot be inserted
     absent = f"NOT EXISTS (SELECT 1 FROM {target.sql} WHERE {_key(target, image)})"
     return _inserting(target, image, "DUAL", condition + absent, 1)
 
 
-def _inserting(target: Target, image: Image, source: str, condition: str, rows: int) -> Statement:
+def _inserting(target: Target, image: Image, source: str, condition: str, rows: int) -> Guarded:
     names = ", ".join(map(quote_name, target.written))
     values = ", ".join(image.row[name] for name in target.written)
     sql = f"INSERT INTO {target.sql} ({names}) SELECT {values} FROM {source} WHERE {condition}"
-    return Statement(sql, rows, _relaxed(target, image, target.written))
+    return Guarded(sql, rows, _relaxed(target, image, target.written))
 
 
-def _delete(target: Target, image: Image, condition: str = "") -> Statement:
-    return Statement(f"DELETE FROM {target.sql} WHERE {condition}{_exactly(target, image)}", 1)
+def _delete(target: Target, image: Image, condition: str = "") -> Guarded:
+    return Guarded(f"DELETE FROM {target.sql} WHERE {condition}{_exactly(target, image)}", 1)
 
 
-def _update(target: Target, before: Image, after: Image) -> Statement:
+def _update(target: Target, before: Image, after: Image) -> Guarded:
     """Sets the columns that differ, and those that would move by themselves to what they are."""
     names = [name for name in target.written if before.row[name] != after.row[name]]
     # Documents that read alike may hold numbers of other types. Where nothing but generated columns differs, their
@@ -172,28 +174,28 @@ def _update(target: Target, before: Image, after: Image) -> Statement:
     settings = [f"{quote_name(name)} = {after.row[name]}" for name in names]
     settings += [f"{quote_name(name)} = {quote_name(name)}" for name in kept]
     sql = f"UPDATE {target.sql} SET {', '.join(settings)} WHERE {_exactly(target, before)}"
-    return Statement(sql, 1, _relaxed(target, after, names))
+    return Guarded(sql, 1, _relaxed(target, after, names))
 
 
-def _copies(target: Target, changes: Sequence[Change]) -> list[Statement]:
+def _copies(target: Target, changes: Sequence[Change]) -> list[Guarded]:
     """Rows of a table without a key. A scan for each would take for ever, so that many share one."""
     made = [_guard(target, changes)]
     gone = [change.before for change in changes if change.before and change.after is None]
     if gone:
         found = where_any_hash(target, (image.hash for image in gone))
-        made.append(Statement(f"DELETE FROM {target.sql} WHERE @whole AND {found}", sum(i.copies for i in gone)))
+        made.append(Guarded(f"DELETE FROM {target.sql} WHERE @whole AND {found}", sum(i.copies for i in gone)))
     for change in changes:
         more = copies(change.after) - copies(change.before)
         if more < 0 and change.after is not None:
             found = f"@whole AND {target.hash} = {_text(change.after.hash)}"
-            made.append(Statement(f"DELETE FROM {target.sql} WHERE {found} LIMIT {-more}", -more))
+            made.append(Guarded(f"DELETE FROM {target.sql} WHERE {found} LIMIT {-more}", -more))
         elif more > 0 and change.after is not None:
             many = f"JSON_TABLE(CONCAT('[0', REPEAT(',0', {more - 1}), ']'), '$[*]' COLUMNS (n FOR ORDINALITY)) AS many"
             made.append(_inserting(target, change.after, "DUAL" if more == 1 else many, "@whole", more))
     return made
 
 
-def _guard(target: Target, changes: Sequence[Change]) -> Statement:
+def _guard(target: Target, changes: Sequence[Change]) -> Guarded:
     """Sets @whole to 1 when all rows are as expected and keeps them so, else to 0."""
     images = [image for change in changes for image in change.images]
     where = where_any_hash(target, (image.hash for image in images))
@@ -202,7 +204,7 @@ def _guard(target: Target, changes: Sequence[Change]) -> Statement:
     expected = [f"({_text(change.before.hash)}, {change.before.copies})" for change in changes if change.before]
     found = f"SELECT {target.hash} AS h, COUNT(*) AS n FROM {target.sql} WHERE {where} GROUP BY h FOR UPDATE"
     exact = f" AND SUM((h, n) IN ({', '.join(expected)})) = {len(expected)}" if expected else ""
-    return Statement(f"SELECT COUNT(*) = {len(expected)}{exact} INTO @whole FROM ({found}) AS found", None)
+    return Guarded(f"SELECT COUNT(*) = {len(expected)}{exact} INTO @whole FROM ({found}) AS found", None)
 
 
 def _key(target: Target, image: Image) -> str:

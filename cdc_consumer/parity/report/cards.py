@@ -9,7 +9,7 @@ from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.model import Difference, KeyEvent, Run, TableName
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.marks import Segment, diff
-from cdc_consumer.parity.report.markup import Child, Html, join, tag
+from cdc_consumer.parity.report.markup import Content, Html, join, tag
 from cdc_consumer.parity.report.overview import scroll
 from cdc_consumer.parity.report.tally import Group, Tally
 from cdc_consumer.parity.report.values import display
@@ -130,12 +130,12 @@ def _column(name: str, leader: str, follower: str) -> Html:
 def segments(parts: tuple[Segment, ...]) -> Html:
     """Marked text; the marks are underlined too, so that they show without colour."""
     elements = {"changed": "mark", "gap": "i", "frame": "span"}
-    shown: list[Child] = [part.text if part.mark == "same" else tag(elements[part.mark], part.text) for part in parts]
+    shown: list[Content] = [part.text if part.mark == "same" else tag(elements[part.mark], part.text) for part in parts]
     return tag("code", *shown)
 
 
 def _whole(row: Mapping[str, str]) -> Html:
-    shown: list[Child] = [
+    shown: list[Content] = [
         tag("div", tag("dt", name), tag("dd", tag("code", display(value))))
         for name, value in islice(row.items(), _COLUMNS)
     ]

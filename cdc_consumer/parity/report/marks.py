@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from cdc_consumer.parity.report.values import WITHHELD, harmless, read, visible
 
 #: "frame" is a quote or prefix that is no part of the value; "gap" tells what was left out
-Mark = Literal["same", "changed", "gap", "frame"]
+Emphasis = Literal["same", "changed", "gap", "frame"]
 
 #: pairs of units an alignment may look at: it takes milliseconds
 _PAIRS = 40_000
@@ -43,7 +43,7 @@ _Runs = list[tuple[bool, Sequence[str], Sequence[str]]]
 
 class Segment(NamedTuple):
     text: str
-    mark: Mark
+    mark: Emphasis
 
 
 class Marked(NamedTuple):
@@ -181,7 +181,7 @@ def _segments(pieces: list[_Piece], unit: str, lines: bool = False) -> tuple[Seg
             head = tail = _KEPT
         elif len(pieces) == 1:
             head, tail = 2 * _KEPT, 0
-        mark: Mark = "same" if same else "changed"
+        mark: Emphasis = "same" if same else "changed"
         # a gap takes room too
         if len(text) <= head + tail + 24:
             cut.append(Segment(text, mark))

@@ -16,12 +16,12 @@ class Html(str):
 
 
 #: what an element may hold; None is nothing
-Child: TypeAlias = "str | int | Html | None"
+Content: TypeAlias = "str | int | Html | None"
 
 _VOID = frozenset({"meta", "input", "br", "rect", "path", "line"})
 
 
-def escape(child: Child) -> Html:
+def escape(child: Content) -> Html:
     """Markup of a child; a character that cannot be seen, or cannot be in HTML at all, gets its sign."""
     if child is None:
         return Html("")
@@ -30,7 +30,7 @@ def escape(child: Child) -> Html:
     return Html(html.escape(harmless(str(child))))
 
 
-def tag(element: str, /, *children: Child, **attributes: str | int | float | bool | None) -> Html:
+def tag(element: str, /, *children: Content, **attributes: str | int | float | bool | None) -> Html:
     """An element. `class_` is the attribute class, `aria_label` is aria-label; None and False leave one out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{"" if value is True else escape(str(value))}"'
@@ -42,6 +42,6 @@ def tag(element: str, /, *children: Child, **attributes: str | int | float | boo
     return Html(f"<{element}{written}>{''.join(map(escape, children))}</{element}>")
 
 
-def join(children: Iterable[Child], between: Child = None) -> Html:
+def join(children: Iterable[Content], between: Content = None) -> Html:
     """Children after one another."""
     return Html(escape(between).join(map(escape, children)))

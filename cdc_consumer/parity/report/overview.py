@@ -8,7 +8,7 @@ from typing import Any
 
 from cdc_consumer.parity.model import Kind, Run, TableName, TableResult, Verdict
 from cdc_consumer.parity.report import words
-from cdc_consumer.parity.report.markup import Child, Html, join, tag
+from cdc_consumer.parity.report.markup import Content, Html, join, tag
 from cdc_consumer.parity.report.svg import bar, strip
 from cdc_consumer.parity.report.tally import Cause, Tally
 
@@ -29,7 +29,7 @@ def verdict_tag(verdict: Verdict) -> Html:
 
 def headline(run: Run, tally: Tally) -> Html:
     reasons = words.reasons(run, tally)
-    shown: list[Child] = [tag("li", reason) for reason in reasons[:_REASONS]]
+    shown: list[Content] = [tag("li", reason) for reason in reasons[:_REASONS]]
     if len(reasons) > _REASONS:
         shown.append(tag("li", f"{words.count(len(reasons) - _REASONS, 'further finding')} below."))
     return tag(
@@ -148,7 +148,7 @@ def _table(result: TableResult, anchors: dict[TableName, str]) -> Html:
     notes += [f"without column {column}: {reason}" for column, reason in result.excluded]
     if result.undecided:
         notes.append(words.count(result.undecided, "row") + " undecided")
-    where: Child = strip(result.strip) if result.strip else "no key" if result.split == "no key" else ""
+    where: Content = strip(result.strip) if result.strip else "no key" if result.split == "no key" else ""
     compared = result.verdict != "skipped"
     return tag(
         "tr",
@@ -202,7 +202,7 @@ def _heads(*names: str) -> Html:
     return tag("tr", *(tag("th", text, scope="col", class_=kind) if text else tag("td") for text, kind in heads))
 
 
-def scroll(name: str, *content: Child, class_: str | None = None) -> Html:
+def scroll(name: str, *content: Content, class_: str | None = None) -> Html:
     """A table in a box of its own, which scrolls sideways where the page is narrow."""
     table = tag("table", *content, class_=class_, aria_label=name)
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=name)

@@ -40,7 +40,7 @@ from cdc_consumer.parity.report.tally import Cause, Tally
 
 VERSION = 1
 
-Json: TypeAlias = dict[str, Any]
+Object: TypeAlias = dict[str, Any]
 
 
 def run_json(run: Run, tally: Tally) -> str:
@@ -74,11 +74,11 @@ def schema_json(run: Run) -> str:
     return _text({"version": VERSION, "run": run.id, "differences": [asdict(item) for item in run.schema]})
 
 
-def _text(value: Json) -> str:
+def _text(value: Object) -> str:
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-def _totals(run: Run) -> Json:
+def _totals(run: Run) -> Object:
     lags = [sample.lag for sample in run.samples if sample.lag is not None]
     proven: Counter[Kind] = Counter()
     for table in run.tables:
@@ -96,15 +96,15 @@ def _totals(run: Run) -> Json:
     }
 
 
-def _counts(counts: Counter[Any], names: Iterable[str]) -> Json:
+def _counts(counts: Counter[Any], names: Iterable[str]) -> Object:
     return {name: counts[name] for name in names}
 
 
-def _name(table: TableName) -> Json:
+def _name(table: TableName) -> Object:
     return {"database": table.database, "table": table.table}
 
 
-def _table(table: TableResult) -> Json:
+def _table(table: TableResult) -> Object:
     return {
         **_name(table.table),
         "verdict": table.verdict, "reason": table.reason,
@@ -119,7 +119,7 @@ def _table(table: TableResult) -> Json:
     }  # fmt: skip
 
 
-def _cause(cause: Cause) -> Json:
+def _cause(cause: Cause) -> Object:
     return {
         "cause": cause.name, "rows": cause.rows, "different": _counts(cause.kinds, get_args(Kind)),
         "stages": dict(cause.stages),

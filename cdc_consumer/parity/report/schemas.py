@@ -6,7 +6,7 @@ from cdc_consumer.parity.model import COUNTED, Run, SchemaDifference
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.cards import segments
 from cdc_consumer.parity.report.marks import Segment, compare
-from cdc_consumer.parity.report.markup import Child, Html, tag
+from cdc_consumer.parity.report.markup import Content, Html, tag
 
 #: things shown of one grade
 _SHOWN = 200
@@ -58,5 +58,5 @@ def _sides(item: SchemaDifference) -> tuple[tuple[Segment, ...] | None, tuple[Se
 
 
 def _side(title: str, text: tuple[Segment, ...] | None) -> Html:
-    content: Child = tag("p", "not there", class_="note") if text is None else tag("pre", segments(text))
+    content: Content = tag("p", "not there", class_="note") if text is None else tag("pre", segments(text))
     return tag("div", tag("h4", title), content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cdc_consumer.parity.report.markup import Child, Html, join, tag
+from cdc_consumer.parity.report.markup import Content, Html, join, tag
 
 #: units of a chart's own space; the page stretches it to the room there is
 _WIDTH, _HEIGHT = 240, 48
@@ -14,7 +14,7 @@ _STRIP_HEIGHT = 12
 _NAMED = 8
 
 
-def _picture(label: str, width: float, height: float, *shapes: Child, class_: str) -> Html:
+def _picture(label: str, width: float, height: float, *shapes: Content, class_: str) -> Html:
     return tag(
         "svg", tag("title", label), *shapes, class_=class_, role="img", aria_label=label,
         viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none",

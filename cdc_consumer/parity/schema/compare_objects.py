@@ -61,7 +61,7 @@ def _both(leader: Schema, follower: Schema, theirs: ObjectRecord, ours: ObjectRe
     yield _finding("behaviour", text, theirs, ours, alters.drop_object(ours), create)
 
 
-def _content(record: ObjectRecord) -> str | normal.Text:
+def _content(record: ObjectRecord) -> str | normal.Words:
     """A view is printed by the server, the others as somebody wrote them."""
     text = normal.without_definer(record.definition)
     if record.kind == "VIEW":

@@ -44,7 +44,7 @@ def compare_tables(leader: TableRecord, follower: TableRecord, constraint_names:
 def _paired(
     leader: Sequence[Named],
     follower: Sequence[Named],
-    content: Callable[[Named], normal.Text],
+    content: Callable[[Named], normal.Words],
     is_made: Callable[[Named], bool],
 ) -> list[tuple[Named | None, Named | None]]:
     """What is the same on both sides, however it is called, else what is called the same; None where one is alone.
@@ -116,7 +116,7 @@ def _key_grade(leader: KeyRecord | None, follower: KeyRecord | None) -> Grade:
     return "integrity" if any(each.unique for each in own) else "performance"
 
 
-def _key_content(key: KeyRecord) -> normal.Text:
+def _key_content(key: KeyRecord) -> normal.Words:
     return normal.key(key.definition)
 
 
@@ -159,7 +159,7 @@ def _is_same_constraint(leader: ConstraintRecord, follower: ConstraintRecord) ->
     return named and _constraint_content(leader) == _constraint_content(follower)
 
 
-def _constraint_content(constraint: ConstraintRecord) -> normal.Text:
+def _constraint_content(constraint: ConstraintRecord) -> normal.Words:
     return normal.constraint(constraint.definition)
 
 

@@ -10,7 +10,7 @@ from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.schema.ddl import Token, name_of, tokens
 
 #: SQL as a sequence of tokens
-Text = tuple[str, ...]
+Words = tuple[str, ...]
 #: the first word of each clause of a column -> its tokens
 Clauses = Mapping[str, list[Token]]
 
@@ -49,7 +49,7 @@ def column_type(text: str) -> str:
     return "geomcollection" if text == "geometrycollection" else _WIDTH.sub(r"\1", text)
 
 
-def sql(text: str) -> Text:
+def sql(text: str) -> Words:
     """A clause the server printed, without character set introducers and /*!80000 marks */."""
     return _normal(list(tokens(text)))
 
@@ -59,7 +59,7 @@ def table_options(text: str) -> Mapping[str, str]:
     return {option["name"]: option["value"] for option in _OPTION.finditer(text)}
 
 
-def _normal(own: list[Token]) -> Text:
+def _normal(own: list[Token]) -> Words:
     return tuple(_words([each for each in own if each.kind not in ("open", "close")]))
 
 
@@ -84,17 +84,17 @@ def _is_literal(token: Token) -> bool:
     return token.kind == "string" or token.text.lower().startswith(("0x", "0b"))
 
 
-def key(line: str) -> Text:
+def key(line: str) -> Words:
     """A key without its name, its comment and what is so by default."""
     return _without(_key(line), ("comment", None))
 
 
-def key_but_visibility(line: str) -> Text:
+def key_but_visibility(line: str) -> Words:
     """A key without its name, with its comment."""
     return _without(_key(line), ("invisible",))
 
 
-def key_parts(line: str) -> Text:
+def key_parts(line: str) -> Words:
     """What MySQL knows a key by: its kind and its parts."""
     text = _key(line)
     return text[: len(text) - text[::-1].index(")")]
@@ -104,7 +104,7 @@ def is_visible(line: str) -> bool:
     return _key(line) == key_but_visibility(line)
 
 
-def _key(line: str) -> Text:
+def _key(line: str) -> Words:
     own = list(tokens(line))
     parts = next(index for index, token in enumerate(own) if token.text == "(")
     text = _normal([each for index, each in enumerate(own) if index > parts or each.kind != "name"])
@@ -130,12 +130,12 @@ def referenced_table(table: TableName, line: str) -> TableName:
     return TableName(table.database, first)
 
 
-def constraint(line: str) -> Text:
+def constraint(line: str) -> Words:
     """A constraint without its name and what is so by default."""
     return _without(sql(line)[2:], ("on", "delete", "restrict"), ("on", "update", "restrict"))
 
 
-def partitioning(text: str) -> Text:
+def partitioning(text: str) -> Words:
     return _without(sql(text), ("engine", "=", None))
 
 
@@ -145,7 +145,7 @@ def comment(line: str) -> str:
     return next((text.text for word, text in pairwise(own) if word.word == "COMMENT" and word.depth == 0), "")
 
 
-def _without(text: Text, *phrases: tuple[str | None, ...]) -> Text:
+def _without(text: Words, *phrases: tuple[str | None, ...]) -> Words:
     """None stands for any word."""
     kept: list[str] = []
     for word in text:

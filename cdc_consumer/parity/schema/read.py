@@ -15,7 +15,7 @@ from cdc_consumer.parity.schema.records import (
     Context,
     DatabaseRecord,
     KeyRecord,
-    Kind,
+    ObjectKind,
     ObjectRecord,
     Schema,
     TableRecord,
@@ -186,7 +186,7 @@ def _keys(create: CreateTable, parts: Iterable[tuple[str, int, str | None, int |
         yield KeyRecord(name, not not_unique, columns, whole, create.keys[name])
 
 
-def _objects(connection: Connection, among: str) -> Iterator[tuple[tuple[Kind, TableName], ObjectRecord]]:
+def _objects(connection: Connection, among: str) -> Iterator[tuple[tuple[ObjectKind, TableName], ObjectRecord]]:
     listed = {
         name
         for (name,) in rows(
@@ -205,7 +205,7 @@ def _objects(connection: Connection, among: str) -> Iterator[tuple[tuple[Kind, T
             yield (record.kind, record.name), record
 
 
-def _object(connection: Connection, kind: Kind, name: TableName, table: str, status: str) -> ObjectRecord:
+def _object(connection: Connection, kind: ObjectKind, name: TableName, table: str, status: str) -> ObjectRecord:
     shown = _show_create(connection, kind, name)
     definition = shown.get("SQL Original Statement") or shown.get(f"Create {kind.capitalize()}")
     if definition is None:

@@ -15,7 +15,7 @@ from typing import Literal
 from cdc_consumer.parity.model import TableName
 
 #: of an object with a body of its own
-Kind = Literal["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "LIBRARY", "EVENT"]
+ObjectKind = Literal["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "LIBRARY", "EVENT"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Context:
 class ObjectRecord:
     """A view, trigger, routine or event."""
 
-    kind: Kind
+    kind: ObjectKind
     name: TableName
     #: all of what SHOW CREATE prints
     definition: str
@@ -148,7 +148,7 @@ class Schema:
     databases: Mapping[str, DatabaseRecord]
     tables: Mapping[TableName, TableRecord]
     #: two kinds of object may have the same name
-    objects: Mapping[tuple[Kind, TableName], ObjectRecord]
+    objects: Mapping[tuple[ObjectKind, TableName], ObjectRecord]
     #: events that are ENABLED do run
     runs_events: bool
 

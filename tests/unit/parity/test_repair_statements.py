@@ -8,7 +8,7 @@ import pytest
 
 from cdc_consumer.parity.canonical import row_hash
 from cdc_consumer.parity.model import Column, Difference, Evidence, Shape, TableName
-from cdc_consumer.parity.repair.statements import Change, Image, Statement, change_of, statements
+from cdc_consumer.parity.repair.statements import Change, Guarded, Image, change_of, statements
 from cdc_consumer.parity.repair.target import Target
 
 TABLE = TableName("shop", "pet`s")
@@ -32,7 +32,7 @@ def image(digest: str, name: str, size: str = "_utf8mb4 x'73'", copies: int = 1)
 LEADER, FOLLOWER = image(LEADERS, "_utf8mb4 x'61'"), image(FOLLOWERS, "NULL")
 
 
-def only(change: Change, target: Target = TARGET) -> Statement:
+def only(change: Change, target: Target = TARGET) -> Guarded:
     (statement,) = statements(target, [change])
     return statement
 
