@@ -1,4 +1,4 @@
-"""Capture: binlog events in, encoded topic records out, framed by the leader's transactions.
+"""Capture: binlog events in, operations out, framed by the leader's transactions.
 
 One operation is always held back until it is known whether another follows it in its transaction: the last one carries
 the transaction's end.
@@ -11,7 +11,6 @@ from json.encoder import encode_basestring as json_string
 
 from cdc_producer.decode.binlog import BinlogEvent, EventType
 from cdc_producer.decode.gtids import read_transaction
-from cdc_producer.decode.processes import Decoders
 from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood
 from cdc_producer.decode.rows_event import Operation, RowsOperation
 from cdc_producer.decode.table_decoders import Table, Tables
@@ -19,7 +18,7 @@ from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import Resume
 from shared.errors import LeaderError, UnsupportedError
-from shared.events import Draft, Position, Query, Transaction, heartbeat_body, query_body, resource_uri
+from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.filters import DatabaseFilter
 from shared.statements.heads import read_statement
 from shared.values import UTF8_CHARSETS
@@ -36,15 +35,15 @@ class Capture:
     """The state between two binlog events."""
 
     def __init__(
-        self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, resume: Resume, decoders: int = 0
-    ) -> None:
-        """`resource` is the profile's mysql_resource_name, `decoders` how many processes may help."""
+        self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, tables: Tables, resume: Resume,
+        outgoing: Outgoing,
+    ) -> None:  # fmt: skip
+        """`resource` is the profile's mysql_resource_name; records go to `outgoing`."""
         self._resource = resource
         self._databases = databases
         self._facts = facts
-        self._tables = Tables(resource, databases, facts.charsets)
-        self._decoders = Decoders(self._tables, decoders)
-        self.outgoing = Outgoing(self._decoders)
+        self._tables = tables
+        self._outgoing = outgoing
         self._resume = resume
         self._transaction: Transaction | None = None
         #: the one before, when it is in the same file: a restart proves by it that the leader is still the same
@@ -85,7 +84,7 @@ class Capture:
         """Take the next binlog event.
 
         Raises LeaderError and its kinds, also for an earlier binlog event when that was still being decoded; what was
-        before that event is published, and nothing of it.
+        before that event is in `outgoing`, and nothing of it.
         """
         if event.end > event.start:
             # not one that the leader made up for this connection, so that the count is the same the next time
@@ -104,20 +103,12 @@ class Capture:
         """Whether the leader was found to have the transaction that the topic ends with, if it ends with one."""
         return self._resume.transaction is None
 
-    def take(self) -> list[bytes]:
-        """The records that are ready; they are the caller's now."""
-        return self.outgoing.take()
-
-    def close(self) -> None:
-        """End the decoders."""
-        self._decoders.close()
-
-    def heartbeat(self, leader: str, *, always: bool = False) -> bool:
+    def heartbeat(self, *, always: bool = False) -> bool:
         """Add a heartbeat record when the position moved since the last record; not inside a transaction."""
         if not self.at_edge or (self.edge == self.told and not always):
             return False
-        draft = Draft(json_string(f"flv://{self._resource}"), self.edge, "", self._last, 0)
-        self.outgoing.add(draft, Operation(heartbeat_body(leader).encode()), self.sequence, None)
+        draft = Draft(json_string(f"flv://{self._resource}"), self.edge, self._last, 0)
+        self._outgoing.add(draft, Operation(heartbeat_json(self._facts.uuid)), self.sequence, None)
         self.told = self.edge
         return True
 
@@ -234,8 +225,8 @@ class Capture:
         if self._facts.lower_case_table_names:
             query.session["lower_case_table_names"] = self._facts.lower_case_table_names
         uri = json_string(resource_uri(self._resource, writes[0]))
-        body = query_body(Query(query.sql, query.database, writes, query.session))
-        self._hold(uri, Operation(body.encode()), event)
+        json = query_json(Query(query.sql, query.database, writes, query.session))
+        self._hold(uri, Operation(json), event)
 
     def _table_map(self, event: BinlogEvent) -> None:
         self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event)
@@ -257,10 +248,7 @@ class Capture:
                 f"rows of {table.uri} at {event.where()} are a partial JSON update"
                 " (binlog_row_value_options=PARTIAL_JSON); unset it on the leader; it cannot be replicated"
             )
-        operation = RowsOperation(event, table)
-        self._decoders.take(operation)
-        operation.encoded()  # raises what is already known to be wrong with it
-        self._hold(table.uri, operation, event)
+        self._hold(table.uri, RowsOperation(event, table), event)
 
     # publishing
 
@@ -272,10 +260,10 @@ class Capture:
             return
         if self._held is not None:
             self._publish(*self._held, None)
-        draft = Draft(uri, Position(event.file, event.start), "", self._transaction, self._index)
+        draft = Draft(uri, Position(event.file, event.start), self._transaction, self._index)
         self._held = draft, operation
 
     def _publish(self, draft: Draft, operation: Operation, end: int | None) -> None:
         self.sequence += 1
-        self.outgoing.add(draft, operation, self.sequence, end)
+        self._outgoing.add(draft, operation, self.sequence, end)
         self._open = end is None

@@ -1,72 +1,126 @@
-"""Outgoing records: in the order of their sequence, each as soon as it and all before it are encoded."""
+"""The way of a record out of the program: encoded, in the order of its sequence, and appended to the topic.
+
+A record leaves as soon as it and all before it are encoded. Batches are appended by a thread of their own, so that the
+binlog is read on while one is on its way to the disk or the cluster. There is never a second under way, so a failure
+leaves no hole behind it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 from cdc_producer.decode.processes import Decoders
-from cdc_producer.decode.rows_event import Operation
+from cdc_producer.decode.rows_event import Operation, RowsOperation
 from shared.events import Draft
+from shared.topic import TopicWriter
 
 #: bytes of binlog events that may wait behind one that is still being decoded
 MAX_WAITING = 2 << 20
+#: bytes of records that may wait while the batch before them is being appended
+MAX_BYTES = 2 << 20
+
+
+class _Waiting(NamedTuple):
+    """A record whose operation is still being encoded, or stands behind one that is."""
+
+    draft: Draft
+    operation: Operation
+    sequence: int
+    end: int | None
 
 
 class Outgoing:
-    """What capture has published and the topic has not yet."""
+    """What was captured and the topic does not have yet. Used with `with`, which ends the thread and the decoders."""
 
-    def __init__(self, decoders: Decoders) -> None:
+    def __init__(self, topic: TopicWriter, decoders: Decoders) -> None:
+        self._topic = topic
         self._decoders = decoders
-        #: JSON before the operation, it, JSON after it
-        self._waiting: deque[tuple[str, Operation, str]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         #: ready for the topic
-        self.records: list[bytes] = []
-        self.bytes = 0
+        self._records: list[bytes] = []
+        self._bytes = 0
+        self._thread = ThreadPoolExecutor(1, "append")
+        #: the batch under way, or one that was; its failure is not told yet
+        self._appending: Future[None] | None = None
 
     @property
-    def waiting(self) -> bool:
-        """Whether there is more than `records`, still being decoded."""
+    def decoding(self) -> bool:
+        """Whether something is still being decoded."""
         return bool(self._waiting)
 
+    @property
+    def ready(self) -> bool:
+        """Whether records wait for the batch before them."""
+        return bool(self._records)
+
     def add(self, draft: Draft, operation: Operation, sequence: int, end: int | None) -> None:
-        """`sequence` and `end` as for Draft.frame. Raises UnsupportedError, as `advance` does."""
-        before, after = draft.frame(sequence, end)
-        json = None if self._waiting else operation.encoded()
-        if json is not None:
-            self._append(before, json, after)
-            return
-        self._waiting.append((before, operation, after))
+        """Take the next record; `sequence` and `end` are those of Draft.encode. Raises what `advance` raises."""
+        if isinstance(operation, RowsOperation):
+            self._decoders.take(operation)
+        self._waiting.append(_Waiting(draft, operation, sequence, end))
         self._waiting_bytes += operation.size
         self._collect()
         while self._waiting_bytes > MAX_WAITING:
             self.advance()
 
     def advance(self, wait: bool = True) -> None:
-        """Get on with what is waiting, if need be and `wait` by waiting a moment for a decoder.
+        """Get on with what is being decoded; with `wait` give a decoder a moment when there is nothing left to do here.
 
-        Raises the UnsupportedError of an operation that cannot be encoded, once `records` holds all that came before.
+        Raises the UnsupportedError of an operation that cannot be encoded, once all that came before it is ready.
         """
         self._decoders.advance(wait)
         self._collect()
 
-    def finish(self) -> None:
-        """Wait until nothing is waiting. Raises UnsupportedError, as `advance` does."""
-        while self._waiting:
-            self.advance()
+    def append(self) -> None:
+        """Hand over what is ready, unless a batch is under way and little waits behind it.
 
-    def take(self) -> list[bytes]:
-        """The records that are ready; they are the caller's now."""
-        records, self.records, self.bytes = self.records, [], 0
-        return records
+        Raises the TopicError of the batch before as soon as that has failed, also when nothing is ready.
+        """
+        idle = self._appending is None or self._appending.done()
+        if idle:
+            self._settle()
+        if self._records and (idle or self._bytes > MAX_BYTES):
+            self._hand_over()
+
+    def finish(self) -> None:
+        """Make all that was added durable. Raises UnsupportedError, as `advance` does, and TopicError."""
+        try:
+            while self._waiting:
+                self.advance()
+        finally:
+            self._hand_over()
+            self._settle()
+
+    def _hand_over(self) -> None:
+        self._settle()
+        records, self._records, self._bytes = self._records, [], 0
+        self._appending = self._thread.submit(self._topic.append, records)
+
+    def _settle(self) -> None:
+        """Wait for the batch under way. Raises its TopicError."""
+        appending, self._appending = self._appending, None
+        if appending is not None:
+            appending.result()
 
     def _collect(self) -> None:
-        while self._waiting and (json := self._waiting[0][1].encoded()) is not None:
-            before, operation, after = self._waiting.popleft()
+        """Make records of what is encoded and has nothing before it that is not."""
+        while self._waiting:
+            draft, operation, sequence, end = self._waiting[0]
+            operation.raise_if_failed()
+            if operation.json is None:
+                return
+            self._waiting.popleft()
             self._waiting_bytes -= operation.size
-            self._append(before, json, after)
+            record = draft.encode(operation.json, sequence, end)
+            self._records.append(record)
+            self._bytes += len(record)
 
-    def _append(self, before: str, json: bytes | memoryview, after: str) -> None:
-        record = b"".join((before.encode(), json, after.encode()))
-        self.records.append(record)
-        self.bytes += len(record)
+    def __enter__(self) -> Outgoing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._decoders.close()
+        self._thread.shutdown(wait=True)

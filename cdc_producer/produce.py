@@ -13,12 +13,13 @@ import uuid
 import zlib
 from collections.abc import Callable
 
-from cdc_producer.appender import Appender
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.processes import most_decoders
+from cdc_producer.decode.processes import Decoders, most_decoders
+from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.leader import LeaderConsole, LeaderFacts
+from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import Resume, from_record
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError, causes
 from shared.events import Position
@@ -28,8 +29,6 @@ from shared.topic import TopicWriter, open_writer
 
 logger = logging.getLogger(__name__)
 
-#: bytes of records that may wait while the batch before them is being appended
-MAX_BYTES = 2 << 20
 #: a moved position with nothing to publish is told this often (seconds)
 HEARTBEAT_INTERVAL = 3.0
 PROGRESS_INTERVAL = 5.0
@@ -88,11 +87,9 @@ class Producer:
             connection = ReplicationConnection(
                 self.profile.database, self._server_id, self._server_uuid, resume.position
             )
-            capture = self._capture(facts, resume)
             try:
-                self._publish(topic, connection, capture, facts)
+                self._publish(topic, connection, facts, resume)
             finally:
-                capture.close()
                 connection.close()
         finally:
             topic.close()
@@ -125,36 +122,33 @@ class Producer:
         )  # fmt: skip
         return facts, resume
 
-    def _capture(self, facts: LeaderFacts, resume: Resume) -> Capture:
-        databases = DatabaseFilter(self.profile.filters)
-        return Capture(self.profile.mysql_resource_name, databases, facts, resume, most_decoders())
-
     def _publish(
-        self, topic: TopicWriter, connection: ReplicationConnection, capture: Capture, facts: LeaderFacts
+        self, topic: TopicWriter, connection: ReplicationConnection, facts: LeaderFacts, resume: Resume
     ) -> None:
-        reader = BinlogReader(capture.edge)
-        outgoing = capture.outgoing
-        progress = _Progress(capture)
-        if self.profile.database.start == "latest" and capture.sequence < 0:
-            # An empty topic would forget where "latest" was when the producer first asked.
-            capture.heartbeat(facts.uuid, always=True)
-        beaten = time.monotonic()
-        with Appender(topic) as appender:
+        resource, databases = self.profile.mysql_resource_name, DatabaseFilter(self.profile.filters)
+        tables = Tables(resource, databases, facts.charsets)
+        reader = BinlogReader(resume.position)
+        with Outgoing(topic, Decoders(tables, most_decoders())) as outgoing:
+            capture = Capture(resource, databases, facts, tables, resume, outgoing)
+            progress = _Progress(capture)
+            if self.profile.database.start == "latest" and capture.sequence < 0:
+                # An empty topic would forget where "latest" was when the producer first asked.
+                capture.heartbeat(always=True)
+            beaten = time.monotonic()
             while True:
                 waiting = not connection.more()
                 now = time.monotonic()
-                if outgoing.records and (appender.idle or outgoing.bytes > MAX_BYTES):
-                    appender.append(capture.take())
+                outgoing.append()
                 if self._at_end(capture) or self._may_stop(capture, now):
                     break
-                if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat(facts.uuid):
+                if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat():
                     beaten = now
                 progress.report(now)
                 try:
-                    if outgoing.waiting:
+                    if outgoing.decoding:
                         outgoing.advance(wait=waiting)
                     elif waiting:
-                        connection.wait(0.005 if outgoing.records else 0.2)
+                        connection.wait(0.005 if outgoing.ready else 0.2)
                     if waiting and not connection.more():
                         continue
                     for raw in connection.events():
@@ -162,20 +156,13 @@ class Producer:
                             capture.feed(event)
                 except LeaderError as error:
                     # What came before it is whole and belongs into the topic.
-                    self._finish(capture, appender)
+                    outgoing.finish()
                     if isinstance(error, UnsupportedError) and not capture.verified:
                         raise self._stranger(capture) from error
                     raise
-            capture.heartbeat(facts.uuid)
-            self._finish(capture, appender)
+            capture.heartbeat()
+            outgoing.finish()
         logger.info("stopped at %s, sequence %d", capture.edge, capture.sequence)
-
-    def _finish(self, capture: Capture, appender: Appender) -> None:
-        """Append all that was captured, up to an operation that cannot be decoded, whose error is raised."""
-        try:
-            capture.outgoing.finish()
-        finally:
-            appender.append(capture.take())
 
     def _stranger(self, capture: Capture) -> LeaderError:
         """What is at the place where the topic ends is no transaction at all."""

@@ -1,7 +1,7 @@
 """Events: one topic record each, as JSON on the wire and frozen types in the programs.
 
-The producer writes records with an `EventWriter`; `decode` reads them back. The keys up to `operation` are fixed by the
-original demo; everything after it is ours:
+The producer makes them of a `Draft` and an operation's JSON; `decode` reads them back. The keys up to `operation` are
+fixed by the original demo; everything after it is ours:
 
     transaction  {"gtid":G,"begin":B,"event":N,"time":T,"clock":[L,S],"end":E}
                    gtid   MySQL's global transaction id; absent when the leader has none
@@ -158,34 +158,31 @@ def transaction_json(transaction: Transaction, index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An encoded event that still waits for its sequence and for whether it ends its transaction."""
+    """What stands around an operation in its event, as far as it is known when the operation is read."""
 
     #: JSON text of the key `uri`
     uri: str
     position: Position
-    #: JSON text from after bn_file to before `transaction`
-    body: str
     transaction: Transaction | None
     index: int
 
-    def encode(self, sequence: int, end: int | None) -> bytes:
-        """The record's bytes; `end` is the offset after the transaction when this is its last operation."""
-        head, tail = self.frame(sequence, end)
-        return f"{head}{self.body}{tail}".encode()
+    def encode(self, operation: bytes | memoryview, sequence: int, end: int | None) -> bytes:
+        """The record's bytes.
 
-    def frame(self, sequence: int, end: int | None) -> tuple[str, str]:
-        """The record's JSON text before and after the body."""
+        `operation` is JSON from after bn_file to before `transaction`, as `query_json` makes it; `end` is the offset
+        after the transaction when this is its last operation.
+        """
         tail = "}"
         if self.transaction is not None:
             closing = "}}" if end is None else f',"end":{end}}}}}'
             tail = "," + transaction_json(self.transaction, self.index) + closing
         name, offset = json_string(self.position.file), self.position.offset
         head = f'{{"uri":{self.uri},"sequence":{sequence},"bn_file":{{"fileName":{name},"offset":{offset}}}'
-        return head, tail
+        return b"".join((head.encode(), operation, tail.encode()))
 
 
-def query_body(query: Query) -> str:
-    """The body of a Query."""
+def query_json(query: Query) -> bytes:
+    """What Draft.encode needs of a Query."""
     text, raw = "", ""
     try:
         text = query.sql.decode()
@@ -197,11 +194,12 @@ def query_body(query: Query) -> str:
     return (
         f',"operation":{{"Query":{json_string(text)}}}{raw},"database":{json_string(query.database)}'
         f',"writes":{writes},"session":{session}'
-    )
+    ).encode()
 
 
-def heartbeat_body(leader: str) -> str:
-    return f',"operation":"Heartbeat","leader":"{leader}"'
+def heartbeat_json(leader: str) -> bytes:
+    """What Draft.encode needs of a Heartbeat."""
+    return f',"operation":"Heartbeat","leader":"{leader}"'.encode()
 
 
 def decode(value: bytes, where: str) -> Event:

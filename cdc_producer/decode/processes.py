@@ -204,7 +204,7 @@ class _Decoder:
         start = SIZE.size * len(batch)
         for operation, (size,) in zip(batch, SIZE.iter_unpack(frame[:start]), strict=True):
             if size:
-                operation.json = frame[start : start + size]
+                operation.settle(frame[start : start + size])
             else:
                 operation.encode()  # which tells why it cannot be
             start += size

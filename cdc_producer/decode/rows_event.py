@@ -18,7 +18,7 @@ NAMES = {
 
 
 class Operation:
-    """One operation's JSON, from after bn_file to before `transaction`; it may have to be waited for."""
+    """One operation's JSON, from after bn_file to before `transaction`; it is None while it is being made."""
 
     __slots__ = ("json", "size")
 
@@ -27,33 +27,35 @@ class Operation:
         #: bytes of the binlog event that wait with it
         self.size = size
 
-    def encoded(self) -> bytes | memoryview | None:
-        """The JSON; None while it is being made. Raises the UnsupportedError for which it cannot be."""
-        return self.json
+    def raise_if_failed(self) -> None:
+        """Raise the UnsupportedError for which there will never be a JSON."""
 
 
 class RowsOperation(Operation):
-    """The operation of a rows event."""
+    """The operation of a rows event: `encode` makes its JSON here, `settle` takes it from a process that made it."""
 
-    __slots__ = ("error", "event", "table")
+    __slots__ = ("_error", "event", "table")
 
     def __init__(self, event: BinlogEvent, table: Table) -> None:
         super().__init__(None, len(event.body))
         self.event = event
         self.table = table
-        self.error: UnsupportedError | None = None
+        self._error: UnsupportedError | None = None
 
     def encode(self) -> None:
-        """Make `json`, or `error`."""
+        """Make the JSON, or the error that `raise_if_failed` raises."""
         try:
             self.json = encode_rows(self.event.type, self.table, self.event.body)
         except UnsupportedError as error:
-            self.error = UnsupportedError(f"rows of {self.table.uri} at {self.event.where()}: {error}")
+            self._error = UnsupportedError(f"rows of {self.table.uri} at {self.event.where()}: {error}")
 
-    def encoded(self) -> bytes | memoryview | None:
-        if self.error is not None:
-            raise self.error
-        return self.json
+    def settle(self, json: bytes | memoryview) -> None:
+        """Take the JSON that another process made."""
+        self.json = json
+
+    def raise_if_failed(self) -> None:
+        if self._error is not None:
+            raise self._error
 
 
 def encode_rows(kind: int, table: Table, body: bytes) -> bytes:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from pathlib import Path
 
 from kit.helpers import wait_until
 from kit.programs import Program, binlog_end, run_program, write_profiles
+from kit.topic import ListTopic
 
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
 from cdc_producer.decode.binlog import BinlogReader
+from cdc_producer.decode.processes import Decoders
+from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.leader import LeaderConsole
+from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import Resume, from_record
 from docker.local.mysql_servers import Server
 from shared.events import Position
@@ -43,17 +48,19 @@ def capture(leader: Server, database: str, resume: Resume) -> list[bytes]:
     console = LeaderConsole(profile)
     facts = console.check(SERVER_ID, SERVER_UUID)
     console.close()
-    captured = Capture("mysql-srv1", DatabaseFilter(Filters(include_dbs=(database,))), facts, resume)
+    databases, topic = DatabaseFilter(Filters(include_dbs=(database,))), ListTopic()
+    tables = Tables("mysql-srv1", databases, facts.charsets)
+    outgoing = Outgoing(topic, Decoders(tables, 0))
+    captured = Capture("mysql-srv1", databases, facts, tables, resume, outgoing)
     connection = ReplicationConnection(profile, SERVER_ID, SERVER_UUID, resume.position)
     reader = BinlogReader(resume.position)
-    try:
+    with closing(connection), outgoing:
         while captured.edge < facts.end:
             for raw in connection.events():
                 for event in reader.read(raw):
                     captured.feed(event)
-    finally:
-        connection.close()
-    return captured.take()
+        outgoing.finish()
+    return topic.values
 
 
 def test_resume_after_every_record(leader: Server, database: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shared.events import Draft, Position, Query, Transaction, heartbeat_body, query_body, resource_uri
+from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.profile import ConsumerProfile, Filters, Follower, TopicSettings
 from shared.topic import open_writer
 
@@ -36,7 +36,7 @@ class EventLog:
         self._offset = 4
         self._number = 0
         self.sequence = -1
-        self._drafts: list[Draft] = []
+        self._drafts: list[tuple[Draft, bytes]] = []
         self._transaction: Transaction | None = None
 
     def close(self) -> None:
@@ -56,9 +56,9 @@ class EventLog:
         yield
         last = len(self._drafts) - 1
         records = []
-        for index, draft in enumerate(self._drafts):
+        for index, (draft, operation) in enumerate(self._drafts):
             self.sequence += 1
-            records.append(draft.encode(self.sequence, self._offset if end and index == last else None))
+            records.append(draft.encode(operation, self.sequence, self._offset if end and index == last else None))
         self._writer.append(records)
 
     def rows(
@@ -74,14 +74,14 @@ class EventLog:
         body += f',"types":{json.dumps(list(types or [""] * len(columns)))}'
         if not foreign_key_checks:
             body += ',"foreign_key_checks":0'
-        self._add(body, *table.split(".", 1))
+        self._add(body.encode(), *table.split(".", 1))
 
     def query(self, sql: str | bytes, database: str, writes: Sequence[str] | None = None, **session: Any) -> None:
         query = Query(
             sql.encode() if isinstance(sql, str) else sql, database,
             tuple([database] if writes is None else writes), {**SESSION, **session},
         )  # fmt: skip
-        self._add(query_body(query), database)
+        self._add(query_json(query), database)
 
     def ddl(self, sql: str | bytes, database: str, writes: Sequence[str] | None = None, **session: Any) -> None:
         """A transaction of one Query."""
@@ -103,8 +103,8 @@ class EventLog:
 
     def heartbeat(self) -> None:
         self._offset += 10
-        draft = Draft(json.dumps(resource_uri(RESOURCE, "")), self._position(), heartbeat_body("u"), None, 0)
-        self._writer.append([draft.encode(self.sequence, None)])
+        draft = Draft(json.dumps(resource_uri(RESOURCE, "")), self._position(), None, 0)
+        self._writer.append([draft.encode(heartbeat_json("u"), self.sequence, None)])
 
     def append(self, *records: bytes) -> None:
         """Records as they are."""
@@ -119,9 +119,10 @@ class EventLog:
         finally:
             reader.close()
 
-    def _add(self, body: str, database: str, table: str | None = None) -> None:
+    def _add(self, operation: bytes, database: str, table: str | None = None) -> None:
         uri = json.dumps(resource_uri(RESOURCE, database, table))
-        self._drafts.append(Draft(uri, self._position(), body, self._transaction, len(self._drafts)))
+        draft = Draft(uri, self._position(), self._transaction, len(self._drafts))
+        self._drafts.append((draft, operation))
         self._offset += 100
 
     def _position(self) -> Position:

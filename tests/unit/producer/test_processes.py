@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 from kit.helpers import wait_until
 from kit.programs import ENVIRONMENT
+from kit.topic import ListTopic
 
 from cdc_producer.decode import processes as module
 from cdc_producer.decode.binlog import BinlogEvent, EventType
@@ -63,27 +64,27 @@ class Run:
     def __init__(self, limit: int) -> None:
         self.tables = tables()
         self.decoders = Decoders(self.tables, limit)
-        self.outgoing = Outgoing(self.decoders)
+        self.topic = ListTopic()
+        self.outgoing = Outgoing(self.topic, self.decoders)
 
     def add(self, number: int, kind: int, name: str, body: bytes) -> None:
         table = self.tables.table(table_map(name))
         assert table is not None
         operation = RowsOperation(BinlogEvent(kind, 0, 0, body, "b.1", number, number + 1), table)
-        self.decoders.take(operation)
-        self.outgoing.add(Draft(table.uri, Position("b.1", number), "", None, 0), operation, number, None)
+        self.outgoing.add(Draft(table.uri, Position("b.1", number), None, 0), operation, number, None)
 
     def records(
         self, events: list[tuple[int, str, bytes]], at: Callable[[int], None] = lambda number: None
     ) -> list[bytes]:
         """The records of these events; `at` is called with the number of each before it."""
-        try:
-            for number, event in enumerate(events):
-                at(number)
-                self.add(number, *event)
-            self.outgoing.finish()
-        finally:
-            self.decoders.close()
-        return self.outgoing.take()
+        with self.outgoing:
+            try:
+                for number, event in enumerate(events):
+                    at(number)
+                    self.add(number, *event)
+            finally:
+                self.outgoing.finish()
+        return self.topic.values
 
     def processes(self) -> list[int]:
         return [decoder._process.pid for decoder in self.decoders._decoders]
@@ -143,7 +144,7 @@ def test_rows_that_cannot_be_decoded_are_told_after_all_before_them() -> None:
     run = Run(1)
     with pytest.raises(UnsupportedError, match=r'^rows of "flv://mysql-srv1/d/t0" at b\.1:70: '):
         run.records(events)
-    assert run.outgoing.take() == expected[:70]
+    assert run.topic.values == expected[:70]
 
 
 def test_what_is_no_bulk_load_starts_no_process() -> None:

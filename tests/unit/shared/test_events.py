@@ -18,8 +18,8 @@ from shared.events import (
     Rows,
     Transaction,
     decode,
-    heartbeat_body,
-    query_body,
+    heartbeat_json,
+    query_json,
     resource_uri,
 )
 
@@ -44,17 +44,16 @@ def test_queries(
     query: Query, position: Position, transaction: Transaction, index: int, sequence: int, end: int | None
 ) -> None:
     uri = json.dumps(resource_uri("srv", "db"))
-    draft = Draft(uri, position, query_body(query), transaction, index)
-    value = draft.encode(sequence, end)
+    value = Draft(uri, position, transaction, index).encode(query_json(query), sequence, end)
     assert decode(value, "here") == Event(sequence, position, query, transaction, index, end)
     assert list(json.loads(value))[:4] == ["uri", "sequence", "bn_file", "operation"]
 
 
 @given(NAMES, NAMES, POSITIONS, TRANSACTIONS)
 def test_rows_keep_their_names(database: str, table: str, position: Position, transaction: Transaction) -> None:
-    body = ',"columns":["a"],"operation":{"Update":{"rows":[{"before_cols":["Null"],"after_cols":[{"Double":-0.0}]}]}},"types":["double"]'
+    operation = b',"columns":["a"],"operation":{"Update":{"rows":[{"before_cols":["Null"],"after_cols":[{"Double":-0.0}]}]}},"types":["double"]'
     uri = json.dumps(resource_uri("srv", database, table), ensure_ascii=False)
-    event = decode(Draft(uri, position, body, transaction, 3).encode(7, None), "here")
+    event = decode(Draft(uri, position, transaction, 3).encode(operation, 7, None), "here")
     assert event.operation == Rows(
         "Update", database, table, ("a",), [(["Null"], [{"Double": 0.0}])], ("double",), (), True
     )
@@ -62,7 +61,7 @@ def test_rows_keep_their_names(database: str, table: str, position: Position, tr
 
 
 def test_heartbeats() -> None:
-    value = Draft('"flv://srv"', Position("binlog.000001", 4), heartbeat_body("uuid"), None, 0).encode(-1, None)
+    value = Draft('"flv://srv"', Position("binlog.000001", 4), None, 0).encode(heartbeat_json("uuid"), -1, None)
     assert value == (
         b'{"uri":"flv://srv","sequence":-1,"bn_file":{"fileName":"binlog.000001","offset":4},"operation":"Heartbeat","leader":"uuid"}'
     )
