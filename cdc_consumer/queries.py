@@ -6,15 +6,15 @@ import logging
 import re
 
 from cdc_consumer.follower.fingerprint import fingerprint
-from cdc_consumer.follower.follower import Follower
-from cdc_consumer.follower.preflight import events_would_run
+from cdc_consumer.follower.preflight import Facts, events_would_run
+from cdc_consumer.follower.worker import Worker
 from cdc_consumer.sql.positions import Intent, mark_of
 from cdc_consumer.sql.session import UTF8MB4, of_query
 from cdc_consumer.transactions import Step
 from shared.errors import DivergedError, EventError, FollowerError, UnsupportedError
 from shared.events import Query
 from shared.filters import DatabaseFilter
-from shared.mysql import charset_of
+from shared.mysql import charset_of, quote_name
 from shared.statements.heads import Statement, read_statement
 
 logger = logging.getLogger(__name__)
@@ -32,8 +32,10 @@ _WITH_ROWS = re.compile(
 class QueryReplay:
     """Runs Queries on one session of the follower."""
 
-    def __init__(self, follower: Follower, databases: DatabaseFilter, system_database: str) -> None:
-        self._follower = follower
+    def __init__(self, worker: Worker, facts: Facts, databases: DatabaseFilter, system_database: str) -> None:
+        self._worker = worker
+        self._own = worker.own
+        self._facts = facts
         self._databases = databases
         self._system_database = system_database
 
@@ -57,7 +59,7 @@ class QueryReplay:
             self._create_with_rows(step, query, statement, settings, about)
         else:
             self._run(step, query, statement, settings, about)
-        self._follower.tables.forget()
+        self._worker.tables.forget()
 
     def _takes_part(self, writes: tuple[str, ...], about: str) -> bool:
         if not writes:
@@ -75,14 +77,14 @@ class QueryReplay:
             logger.warning("not run on the follower: %s; the leader's rows already contain what its triggers do", about)
             return False
         if statement.kind == "EVENT" and statement.verb in ("CREATE", "ALTER"):
-            ((scheduler,),) = self._follower.ask("SELECT @@GLOBAL.event_scheduler")
+            ((scheduler,),) = self._worker.ask("SELECT @@GLOBAL.event_scheduler")
             if scheduler == "ON":
                 raise events_would_run(about)
         return True
 
     def _refuse_other_case(self, query: Query) -> None:
         leader = query.session.get("lower_case_table_names", 0)
-        follower = self._follower.facts.lower_case_table_names
+        follower = self._facts.lower_case_table_names
         if leader != follower:
             raise FollowerError(
                 f"lower_case_table_names is {follower} on the follower and {leader} on the leader: names would mean"
@@ -91,53 +93,48 @@ class QueryReplay:
 
     def _pass_over(self, step: Step) -> None:
         """The transaction is empty here; under its GTID all the same, so that the follower's set has no hole."""
-        self._follower.begin(step.event.transaction.gtid if step.event.transaction else None)
+        self._worker.begin(step.event.transaction.gtid if step.event.transaction else None)
         if step.last:
-            self._follower.commit(mark_of(step.event, step.offset))
+            self._worker.commit(mark_of(step.event, step.offset))
 
     def _run(self, step: Step, query: Query, statement: Statement, settings: dict[str, str], about: str) -> None:
-        follower = self._follower
-        follower.settle()
+        worker = self._worker
+        worker.settle()
         transaction = step.event.transaction
-        gtid = follower.usable(transaction.gtid if transaction else None)
+        gtid = worker.gtids.usable(transaction.gtid if transaction else None)
         if gtid is not None:
             # a session that ended between the statement and the position; MySQL remembers the GTID
-            done = follower.executed(gtid)
+            done = worker.gtids.executed(gtid)
         else:
             done = self._ran_before(step, query.writes or statement.databases)
         if not done:
-            self._enter(query, statement, settings)
             try:
-                follower.run(query.sql, gtid, about)
+                worker.run(query.sql, self._default_database(query, statement), settings, gtid, about)
             except FollowerError:
-                if gtid is None and follower.usable_session:
-                    follower.restore_session()
-                    follower.withdraw_intent()
+                if gtid is None and worker.usable:
+                    self._own.withdraw()
                 raise
-            follower.restore_session()
-        follower.advance(mark_of(step.event, step.offset))
+        self._own.advance(mark_of(step.event, step.offset))
 
     def _ran_before(self, step: Step, databases: tuple[str, ...]) -> bool:
         """True when the last session ran this statement and ended before it wrote the position."""
-        follower, sequence = self._follower, step.event.sequence
-        now = fingerprint(follower.ask, databases)
-        if follower.intent is not None and follower.intent.sequence == sequence:
-            return follower.intent.fingerprint != now
-        follower.intend(Intent(sequence, now))
+        sequence, intent = step.event.sequence, self._own.intent
+        now = fingerprint(self._worker.ask, databases)
+        if intent is not None and intent.sequence == sequence:
+            return intent.fingerprint != now
+        self._own.intend(Intent(sequence, now))
         return False
 
-    def _enter(self, query: Query, statement: Statement, settings: dict[str, str]) -> None:
-        """Give the session what the statement ran with on the leader."""
-        if query.database and statement.kind != "DATABASE":
-            self._follower.use(self._default_database(query))
-        self._follower.set_session(settings)
-
-    def _default_database(self, query: Query) -> str:
+    def _default_database(self, query: Query, statement: Statement) -> str:
         """The statement's default database, or, where that does not take part, one in which its names mean nothing.
+
+        It is "" for any where the statement names what it is about.
 
         What the statement writes takes part, so only tables it reads can be meant by a name without a database; they
         are not on the follower, and the statement fails with their name. It must not find our own tables instead.
         """
+        if not query.database or statement.kind == "DATABASE":
+            return ""
         if query.database in self._databases:
             return query.database
         words = query.sql.lower()
@@ -160,22 +157,22 @@ class QueryReplay:
             raise EventError(
                 f"{about} does not end its transaction, as every statement but CREATE TABLE ... SELECT does"
             )
-        follower = self._follower
+        worker = self._worker
         gtid = step.event.transaction.gtid if step.event.transaction else None
-        known = follower.usable(gtid)
-        follower.settle()
-        if known is None or not follower.executed(known):
+        known = worker.gtids.usable(gtid)
+        worker.settle()
+        if known is None or not worker.gtids.executed(known):
             # the leader wrote this text itself, in utf8mb4 whatever its client spoke
-            self._enter(query, statement, {**settings, "character_set_client": UTF8MB4})
+            settings = {**settings, "character_set_client": UTF8MB4}
             create = b"CREATE TABLE IF NOT EXISTS " + match["name"] + match["rest"]
-            follower.run(create, None, about, hidden=known is not None)
-            found = follower.ask(b"SELECT 1 FROM " + match["name"] + b" LIMIT 1")
-            follower.restore_session()
-            if found:
+            database = self._default_database(query, statement)
+            worker.run(create, database, settings, None, about, hidden=known is not None)
+            table = f"{quote_name(statement.databases[0])}.{quote_name(statement.name)}"
+            if worker.ask(f"SELECT 1 FROM {table} LIMIT 1"):
                 raise DivergedError(f"{about}: the table exists on the follower and holds rows")
-        follower.begin(gtid)
+        worker.begin(gtid)
         if step.last:
-            follower.commit(mark_of(step.event, step.offset))
+            worker.commit(mark_of(step.event, step.offset))
 
 
 def _shown(sql: bytes) -> str:

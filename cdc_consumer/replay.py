@@ -11,7 +11,8 @@ import logging
 import time
 from contextlib import ExitStack
 
-from cdc_consumer.follower.follower import Follower
+from cdc_consumer.follower.server import Server, open_server
+from cdc_consumer.follower.worker import Worker
 from cdc_consumer.next_attempt import PASSING, NextAttempt
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
@@ -32,8 +33,8 @@ READ_SECONDS = 0.5
 MISSING_SECONDS = 1.0
 #: seconds within which a record that the topic says it holds must arrive
 RECORD_SECONDS = 30.0
-#: seconds between two writes of a position that only Heartbeats move
-HEARTBEAT_SECONDS = 1.0
+#: number of the worker that applies everything
+ONLY_WORKER = 0
 
 
 def replay(profile: ConsumerProfile, stop: Stopping, exit_at_end: bool) -> None:
@@ -43,26 +44,27 @@ def replay(profile: ConsumerProfile, stop: Stopping, exit_at_end: bool) -> None:
     previous: int | None = None
     end: int | None = None
     while not stop():
-        follower: Follower | None = None
+        worker: Worker | None = None
         try:
             with ExitStack() as stack:
-                follower = Follower(profile, databases, previous, next_attempt.careful)
-                stack.callback(follower.close)
-                previous = follower.id
+                server = open_server(profile, databases, previous)
+                stack.callback(server.close)
+                previous = server.id
+                worker = server.worker(ONLY_WORKER, next_attempt.careful)
                 reader = _open_reader(profile, stop, wait=not exit_at_end)
                 if reader is None:
                     return
                 stack.callback(reader.close)
                 end = reader.next_offset() if exit_at_end and end is None else end
-                attempt = Attempt(profile, databases, follower, reader, progress, stop, end)
+                attempt = Attempt(profile, databases, server, worker, reader, progress, stop, end)
                 attempt.start()
                 next_attempt.reached()
                 stack.callback(attempt.finish)
                 attempt.run()
                 return
         except PASSING as error:
-            began = None if follower is None else follower.start.offset
-            next_attempt.after(error, began, looked_closer=follower is not None and follower.careful)
+            began = None if worker is None else worker.own.start.offset
+            next_attempt.after(error, began, looked_closer=worker is not None and worker.careful)
 
 
 def _open_reader(profile: ConsumerProfile, stop: Stopping, wait: bool) -> TopicReader | None:
@@ -88,7 +90,8 @@ class Attempt:
         self,
         profile: ConsumerProfile,
         databases: DatabaseFilter,
-        follower: Follower,
+        server: Server,
+        worker: Worker,
         reader: TopicReader,
         progress: Progress,
         stop: Stopping,
@@ -96,7 +99,8 @@ class Attempt:
     ) -> None:
         self._profile = profile
         self._databases = databases
-        self._follower = follower
+        self._server = server
+        self._worker = worker
         self._reader = reader
         self._progress = progress
         self._stop = stop
@@ -104,17 +108,14 @@ class Attempt:
         self._end = end
         #: where the topic ended when a stop was requested inside a transaction
         self._end_at_stop: int | None = None
-        self._queries = QueryReplay(follower, databases, profile.database.system_database)
-        self._transactions = Transactions(follower.mark.sequence)
+        self._queries = QueryReplay(worker, server.facts, databases, profile.database.system_database)
+        self._transactions = Transactions(worker.own.start.sequence)
         #: topic offset of the next record
-        self._next = follower.mark.offset + 1
-        #: the place a Heartbeat told of, until it is written
-        self._heartbeat: Mark | None = None
-        self._heartbeat_written = 0.0
+        self._next = worker.own.start.offset + 1
 
     def start(self) -> None:
         """Make the reader continue at the follower's position. Raises OffsetGoneError when the topic does not."""
-        mark, facts = self._follower.mark, self._follower.facts
+        mark, facts = self._worker.own.start, self._server.facts
         if mark.offset >= 0:
             self._check_topic(mark)
         self._reader.seek(self._next)
@@ -159,7 +160,7 @@ class Attempt:
         while not self._done():
             records = self._reader.read(0.0)
             if not records:
-                self._rest()
+                self._worker.settle()
                 self._progress.rest()
                 records = self._reader.read(READ_SECONDS)
             for record in records:
@@ -168,43 +169,31 @@ class Attempt:
                     break
         if self._transactions.inside:
             logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
-        self._rest(leaving=True)
+        self._worker.settle()
 
     def _apply(self, record: Record) -> None:
         event = decode(record.value, f"topic {self._profile.topic.name} offset {record.offset}")
         step = self._transactions.accept(event, record.offset)
         if step is not None:
             if isinstance(event.operation, Heartbeat):
-                self._heartbeat = mark_of(event, record.offset)
+                self._worker.own.pass_to(mark_of(event, record.offset))
             elif isinstance(event.operation, Query):
                 self._queries.apply(step, event.operation)
             else:
                 self._apply_rows(step, event.operation)
-            if step.last:
-                self._heartbeat = None
             self._progress.count(step)
             logger.debug("applied sequence %d, topic offset %d", event.sequence, record.offset)
         self._next = record.offset + 1
 
     def _apply_rows(self, step: Step, rows: Rows) -> None:
         """A transaction whose rows are all of other databases is empty here, and committed all the same."""
-        event, follower = step.event, self._follower
+        event, worker = step.event, self._worker
         if step.first:
-            follower.begin(event.transaction.gtid if event.transaction else None)
+            worker.begin(event.transaction.gtid if event.transaction else None)
         if rows.database in self._databases:
-            follower.write(rows, event.sequence, step.offset)
+            worker.write(rows, event.sequence, step.offset)
         if step.last:
-            follower.commit(mark_of(event, step.offset))
-
-    def _rest(self, leaving: bool = False) -> None:
-        """Nothing to read: commit what waits for the next transaction, remember how far the leader is."""
-        self._follower.settle()
-        if self._transactions.inside:
-            return
-        now = time.monotonic()
-        if self._heartbeat is not None and (leaving or now - self._heartbeat_written >= HEARTBEAT_SECONDS):
-            self._follower.advance(self._heartbeat)
-            self._heartbeat, self._heartbeat_written = None, now
+            worker.commit(mark_of(event, step.offset))
 
     def _done(self) -> bool:
         if self._end is not None and self._next >= self._end:
@@ -220,6 +209,6 @@ class Attempt:
     def finish(self) -> None:
         """Commit the transactions that are whole; the end of the session undoes the rest."""
         try:
-            self._follower.finish()
+            self._worker.finish()
         except CdcError as error:
             logger.debug("the last commit is uncertain, the position will tell: %s", causes(error))

@@ -45,6 +45,8 @@ class Pipe:
         self._queued: list[Check] = []
         self._size = 0
         self._sent: list[Check] = []
+        #: the COMMIT that waits for the results of what is sent
+        self._commit: Check | None = None
         #: an error left the session in a state nobody knows
         self.broken = False
 
@@ -56,14 +58,18 @@ class Pipe:
         self._queued.append(check)
         self._size += len(sql)
 
-    def put_first(self, sql: str, check: Check) -> None:
-        """Queue a statement that may only run when every result before it was judged good: a COMMIT."""
+    def commit(self, about: str) -> None:
+        """Send what is queued; a COMMIT goes out in front of whatever follows, once every result was judged good."""
         self.send()
-        self.put(sql, check)
+        self._commit = Check(about=about)
 
     def send(self) -> None:
         """Judge the results of the packet under way, then send what is queued."""
         self._judge()
+        if self._commit is not None:
+            self._queue.insert(0, "COMMIT")
+            self._queued.insert(0, self._commit)
+            self._commit = None
         if not self._queue:
             return
         packet = literals.encode(SEPARATOR.join(self._queue))
@@ -73,10 +79,9 @@ class Pipe:
         with self._talking(lambda: self._sent[0].about):
             mysql.send(self._connection, packet)
 
-    def retract(self, keep: str) -> None:
-        """Drop what is queued, but not a first statement that reads `keep`."""
-        kept = 1 if self._queue[:1] == [keep] else 0
-        del self._queue[kept:], self._queued[kept:]
+    def retract(self) -> None:
+        """Drop what is queued and was not sent; a COMMIT that waits is not queued."""
+        self._queue, self._queued, self._size = [], [], 0
 
     def settle(self) -> None:
         """Send what is queued and judge every result."""

@@ -95,17 +95,6 @@ def events_would_run(event: str) -> FollowerError:
     )
 
 
-def create_tables(connection: Connection, statements: list[str], facts: Facts) -> None:
-    """Create the system's own tables."""
-    with connection.cursor() as cursor:
-        if facts.hides_own_writes:
-            cursor.execute("SET SESSION sql_log_bin = 0")
-        for sql in statements:
-            cursor.execute(sql)
-        if facts.hides_own_writes:
-            cursor.execute("SET SESSION sql_log_bin = 1")
-
-
 def session_settings(connection: Connection, lock_wait_seconds: int) -> dict[str, str]:
     """Variables set once for the connection, as SQL; only those whose value differs where a privilege is needed."""
     settings = {

@@ -49,7 +49,7 @@ def _shown(value: Value) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
 
 
-class Statement(NamedTuple):
+class RowStatement(NamedTuple):
     sql: str
     #: rows it must insert or match
     rows: int
@@ -128,14 +128,14 @@ class _Joined:
         same = mine.kind == rows.kind and mine.foreign_key_checks == rows.foreign_key_checks
         return same and self.writer is writer
 
-    def statement(self) -> Statement:
+    def statement(self) -> RowStatement:
         adding = self.source.rows.kind == "Add"
         head, tail = (self.writer.insert, "") if adding else (self.writer.delete, ")")
         sql = f"{head}{','.join(self.parts)}{tail}"
-        return Statement(sql, len(self.parts), 0, self.source.rows.foreign_key_checks, self.source)
+        return RowStatement(sql, len(self.parts), 0, self.source.rows.foreign_key_checks, self.source)
 
 
-class StatementWriter:
+class RowWriter:
     """Writes a transaction's rows as statements; consecutive ones of a table are joined where that means the same."""
 
     def __init__(self, limit: int) -> None:
@@ -144,7 +144,7 @@ class StatementWriter:
         self._writers: dict[tuple[str, str, tuple[str, ...]], _Writer] = {}
         self._joined: _Joined | None = None
 
-    def write(self, rows: Rows, table: Table, sequence: int, offset: int) -> Iterator[Statement]:
+    def write(self, rows: Rows, table: Table, sequence: int, offset: int) -> Iterator[RowStatement]:
         """The statements that are complete; the rest waits for the next rows or `finish`. Raises EventError."""
         try:
             writer = self._writer(rows, table)
@@ -165,7 +165,7 @@ class StatementWriter:
                 f" be written ({type(error).__name__}: {error})"
             ) from error
 
-    def finish(self) -> Iterator[Statement]:
+    def finish(self) -> Iterator[RowStatement]:
         """The statement that still waited for more rows."""
         joined, self._joined = self._joined, None
         if joined is not None:
@@ -178,7 +178,7 @@ class StatementWriter:
             writer = self._writers[place] = _Writer(table, rows.columns)
         return writer
 
-    def _adds(self, writer: _Writer, source: Source) -> Iterator[Statement]:
+    def _adds(self, writer: _Writer, source: Source) -> Iterator[RowStatement]:
         parts: list[str] = []
         first = 0
         for index, row in enumerate(source.rows.rows):
@@ -187,12 +187,12 @@ class StatementWriter:
                 yield from self.finish()
                 parts, first = [], index + 1
                 sql = writer.insert + writer.inserted(row)
-                yield Statement(sql, 1, zeros, source.rows.foreign_key_checks, source._replace(first=index))
+                yield RowStatement(sql, 1, zeros, source.rows.foreign_key_checks, source._replace(first=index))
             else:
                 parts.append(writer.inserted(row))
         yield from self._join(writer, source._replace(first=first), parts, INSERT_ROWS)
 
-    def _join(self, writer: _Writer, source: Source, parts: list[str], most: int) -> Iterator[Statement]:
+    def _join(self, writer: _Writer, source: Source, parts: list[str], most: int) -> Iterator[RowStatement]:
         """Let the statement under way grow by these parts, and a new one begin where it is full."""
         joined = self._joined
         for index, part in enumerate(parts):
@@ -205,13 +205,13 @@ class StatementWriter:
             joined.size += len(part) + 1
 
 
-def _updates(writer: _Writer, source: Source) -> Iterator[Statement]:
+def _updates(writer: _Writer, source: Source) -> Iterator[RowStatement]:
     checks = source.rows.foreign_key_checks
     for index, (before, after) in enumerate(source.rows.rows):
-        yield Statement(writer.update(before, after), 1, writer.zeros(after), checks, source._replace(first=index))
+        yield RowStatement(writer.update(before, after), 1, writer.zeros(after), checks, source._replace(first=index))
 
 
-def _deletes(writer: _Writer, source: Source) -> Iterator[Statement]:
+def _deletes(writer: _Writer, source: Source) -> Iterator[RowStatement]:
     checks = source.rows.foreign_key_checks
     for index, row in enumerate(source.rows.rows):
-        yield Statement(writer.delete_one(row), 1, 0, checks, source._replace(first=index))
+        yield RowStatement(writer.delete_one(row), 1, 0, checks, source._replace(first=index))

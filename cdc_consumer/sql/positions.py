@@ -10,9 +10,6 @@ from cdc_consumer.sql import literals
 from shared.events import Event, Heartbeat
 from shared.mysql import quote_name
 
-#: the one apply worker
-WORKER = 0
-
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -51,14 +48,15 @@ class Intent:
 
 
 class PositionTables:
-    """SQL of the tables `position` and `intent` for one topic."""
+    """SQL of the tables `position` and `intent` for one topic and one worker."""
 
-    def __init__(self, database: str, topic: str) -> None:
+    def __init__(self, database: str, topic: str, worker: int = 0) -> None:
         self.position = f"{quote_name(database)}.`position`"
         self.intent = f"{quote_name(database)}.`intent`"
         self._database = quote_name(database)
         self._topic = literals.text(topic)
-        self._row = f"topic = {self._topic} AND worker = {WORKER}"
+        self._worker = literals.integer(worker)
+        self._row = f"topic = {self._topic} AND worker = {self._worker}"
 
     def create(self) -> list[str]:
         """Statements that create what is missing, the row of this topic included."""
@@ -77,12 +75,12 @@ class PositionTables:
             f"CREATE TABLE IF NOT EXISTS {self.intent} ({key}, sequence BIGINT NOT NULL,"
             f" fingerprint CHAR(64) CHARACTER SET ascii NOT NULL, {changed}) ENGINE=InnoDB",
             f"INSERT INTO {self.position} (topic, worker, topic_offset, sequence, leader_file, leader_offset)"
-            f" SELECT {self._topic}, {WORKER}, -1, -1, '', 0 FROM DUAL"
+            f" SELECT {self._topic}, {self._worker}, -1, -1, '', 0 FROM DUAL"
             f" WHERE NOT EXISTS (SELECT 1 FROM {self.position} WHERE {self._row})",
         ]
 
     def read(self) -> str:
-        """Its row becomes a Mark by `mark`."""
+        """Its row becomes a Mark by `mark_from`."""
         return (
             "SELECT topic_offset, sequence, leader_file, leader_offset, gtid,"
             " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', committed_at)"
@@ -112,7 +110,8 @@ class PositionTables:
     def write_intent(self, intent: Intent) -> str:
         return (
             f"REPLACE INTO {self.intent} (topic, worker, sequence, fingerprint) VALUES"
-            f" ({self._topic}, {WORKER}, {literals.integer(intent.sequence)}, {literals.text(intent.fingerprint)})"
+            f" ({self._topic}, {self._worker}, {literals.integer(intent.sequence)},"
+            f" {literals.text(intent.fingerprint)})"
         )
 
 

@@ -126,6 +126,10 @@ class Session:
             return None
         return "SET " + ", ".join(f"{name} = {value}" for name, value in changes.items())
 
+    def begin(self, once: Mapping[str, str]) -> str:
+        """The statement that gives a new session what row changes need, and what is set once for its life."""
+        return self.change({**once, **ROWS}) or ""
+
     def used_database(self) -> None:
         """USE changes collation_database."""
         self._values.pop("collation_database", None)

@@ -10,7 +10,8 @@ import pytest
 from fix_replay import Stage
 from kit.events import integer, string
 
-from cdc_consumer.follower.follower import Follower
+from cdc_consumer.follower.own_tables import OwnTables
+from cdc_consumer.follower.worker import Worker
 from shared.errors import CdcError, DivergedError, EventError, FollowerError, causes
 from shared.filters import DatabaseFilter
 from shared.profile import Filters
@@ -22,24 +23,30 @@ def row(number: int, name: str | None) -> list[Any]:
     return [integer(number), string(name)]
 
 
+def execute_elsewhere(stage: Stage) -> None:
+    """Let the follower have executed the log's last transaction by other means, with nothing in it."""
+    stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+
+
 class CrashError(Exception):
     """Ends the consumer like SIGKILL: nothing more is sent."""
 
 
 def crash_at(monkeypatch: pytest.MonkeyPatch, method: str, call: int = 1) -> None:
-    """The next consumer ends before the `call`-th call of a method of its Follower."""
-    real = getattr(Follower, method)
+    """The next consumer ends before the `call`-th call of a method of its Worker, or of its OwnTables."""
+    owner: Any = Worker if hasattr(Worker, method) else OwnTables
+    real = getattr(owner, method)
     calls = 0
 
-    def crashing(self: Follower, *arguments: Any) -> Any:
+    def crashing(self: Any, *arguments: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls >= call:
             self._pipe.broken = True
             raise CrashError
-        return real(self, *arguments)
+        return real(self, *arguments, **named)
 
-    monkeypatch.setattr(Follower, method, crashing)
+    monkeypatch.setattr(owner, method, crashing)
 
 
 def test_a_query_runs_in_its_session(gtid_stage: Stage) -> None:
@@ -272,7 +279,7 @@ def test_what_the_follower_has_executed_by_other_means(gtid_stage: Stage, events
         else:
             stage.log.rows("Add", stage.table, COLUMNS, [row(7, "a")])
             stage.log.rows("Delete", stage.table, COLUMNS, [row(8, "never there")])
-    stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+    execute_elsewhere(stage)
     stage.log.add(stage.table, COLUMNS, row(1, "a"))
     stage.replay()
     assert stage.rows() == [(1, "a")]
@@ -288,7 +295,7 @@ def test_what_is_executed_by_others_meanwhile(gtid_stage: Stage, kind: str) -> N
     image = row(5, "x")
     with stage.log.transaction():
         stage.log.rows(kind, stage.table, COLUMNS, [(image, image)] if kind == "Update" else [image])
-    stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+    execute_elsewhere(stage)
     stage.log.add(stage.table, COLUMNS, row(2, "b"))
     stage.replay()
     assert stage.rows() == [(1, "a"), (2, "b")]
@@ -306,10 +313,24 @@ def test_many_transactions_executed_by_other_means(gtid_stage: Stage) -> None:
     stage.replay()
     for number in range(50):
         stage.log.add(stage.table, COLUMNS, row(number, "in the copy"))
-        stage.server.execute(f"SET gtid_next = '{stage.log.gtid}'", "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'")
+        execute_elsewhere(stage)
     stage.replay()
     assert stage.rows() == []
     assert stage.position() == (51, 51)
     stage.log.add(stage.table, COLUMNS, row(1, "new"))
     stage.replay()
     assert stage.rows() == [(1, "new")]
+
+
+def test_a_transaction_without_end_after_executed_ones(gtid_stage: Stage) -> None:
+    """The position that still waits for those is not written into the transaction that has begun."""
+    stage = gtid_stage
+    stage.create()
+    stage.replay()
+    for number in range(3):
+        stage.log.add(stage.table, COLUMNS, row(number, "in the copy"))
+        execute_elsewhere(stage)
+    with stage.log.transaction(end=False):
+        stage.log.rows("Add", stage.table, COLUMNS, [row(7, "no end")])
+    stage.replay()
+    assert stage.rows() == []

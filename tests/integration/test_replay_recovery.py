@@ -140,15 +140,15 @@ def kill_consumer(stage: Stage) -> None:
 
 def test_the_lock_of_a_dead_session_is_taken_over(gtid_stage: Stage) -> None:
     """The server may believe in a session of ours long after its link broke."""
-    from cdc_consumer.follower.follower import Follower
+    from cdc_consumer.follower.server import open_server
     from shared.filters import DatabaseFilter
 
     stage = gtid_stage
     stage.create()
     profile = consumer_profile(stage.server, stage.log, stage.system)
     databases = DatabaseFilter(profile.filters, stage.system)
-    first = Follower(profile, databases, None, False)
-    second = Follower(profile, databases, first.id, False)
+    first = open_server(profile, databases, None)
+    second = open_server(profile, databases, first.id)
     assert second.id != first.id
     second.close()
     first.close()

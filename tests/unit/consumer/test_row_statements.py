@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_consumer.follower.row_statements import DELETE_ROWS, INSERT_ROWS, Statement, StatementWriter
+from cdc_consumer.follower.row_statements import DELETE_ROWS, INSERT_ROWS, RowStatement, RowWriter
 from cdc_consumer.follower.tables import Column, Table
 from shared.errors import EventError
 from shared.events import Rows
@@ -36,8 +36,8 @@ def row(number: int, v: int | None = None) -> list[Any]:
     return [integer(number), integer(v)]
 
 
-def write(*events: Rows, on: Table | None = None, limit: int = 1 << 20) -> list[Statement]:
-    writer = StatementWriter(limit)
+def write(*events: Rows, on: Table | None = None, limit: int = 1 << 20) -> list[RowStatement]:
+    writer = RowWriter(limit)
     into = on or table()
     found = [statement for one in events for statement in writer.write(one, into, 7, 9)]
     return [*found, *writer.finish()]

@@ -1,0 +1,70 @@
+"""Under which GTID the next transaction of a session runs: the leader's, one of the follower's own, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.follower.preflight import Facts
+from cdc_consumer.sql import literals
+from shared.errors import EventError
+
+_GTID = re.compile(r"[0-9a-fA-F-]{36}(:[a-z_0-9]{1,32})?:\d+", re.ASCII)
+
+
+class Gtids:
+    """Knows the `gtid_next` and `sql_log_bin` of one session, and is the only one to change them.
+
+    Nothing here may be called inside a transaction: MySQL refuses it.
+    """
+
+    def __init__(self, pipe: Pipe, facts: Facts) -> None:
+        self._pipe = pipe
+        self._facts = facts
+        #: what gtid_next is, None for AUTOMATIC
+        self._next: str | None = None
+
+    @property
+    def used(self) -> bool:
+        """Whether transactions run under the leader's GTIDs."""
+        return self._facts.gtids
+
+    def usable(self, gtid: str | None) -> str | None:
+        """The GTID to run under, None where the follower has none. Raises EventError when it is not one."""
+        if gtid is None or not self._facts.gtids:
+            return None
+        if not _GTID.fullmatch(gtid):
+            raise EventError(f"{gtid!r} is not a GTID")
+        return gtid
+
+    def executed(self, gtid: str) -> bool:
+        """Tell whether the follower has executed the transaction of this GTID."""
+        self.automatic()
+        ((found,),) = self._pipe.ask(f"SELECT GTID_SUBSET({literals.text(gtid)}, @@GLOBAL.gtid_executed)")
+        return bool(found)
+
+    def take(self, gtid: str | None) -> None:
+        """Let the next transaction run under this GTID, or under one of the follower's own."""
+        if gtid is None:
+            self.automatic()
+        else:
+            self._pipe.put(f"SET gtid_next = {literals.text(gtid)}", Check(about=f"taking the GTID {gtid}"))
+            self._next = gtid
+
+    def automatic(self) -> None:
+        """Let what follows run under GTIDs of the follower's own; after a GTID of the leader MySQL wants to be told."""
+        if self._next is not None:
+            self._pipe.put("SET gtid_next = 'AUTOMATIC'", Check())
+            self._next = None
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Keep what runs inside out of the binlog: it would be a GTID that the leader does not know."""
+        self.automatic()
+        if self._facts.hides_own_writes:
+            self._pipe.put("SET SESSION sql_log_bin = 0", Check())
+        yield
+        if self._facts.hides_own_writes:
+            self._pipe.put("SET SESSION sql_log_bin = 1", Check())

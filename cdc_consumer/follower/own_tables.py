@@ -1,0 +1,86 @@
+"""The consumer's own rows on the follower: the position, and the intent of a statement that commits by itself."""
+
+from __future__ import annotations
+
+import time
+
+from cdc_consumer.follower.gtids import Gtids
+from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.sql.positions import Intent, Mark, PositionTables, mark_from
+
+#: seconds between two writes of a position that moves without rows
+ADVANCE_SECONDS = 1.0
+
+
+class OwnTables:
+    """Writes them over the session of one worker, between its transactions and outside the binlog.
+
+    Only the position of a transaction with rows is written elsewhere: by the worker, inside that very transaction.
+    """
+
+    def __init__(self, pipe: Pipe, gtids: Gtids, tables: PositionTables, start: Mark, intent: Intent | None) -> None:
+        self._pipe = pipe
+        self._gtids = gtids
+        self._tables = tables
+        #: the position when the session began
+        self.start = start
+        #: the statement that was about to run when the last session ended, or is about to run now
+        self.intent = intent
+        #: a position that moved without rows and is not written yet
+        self._due: Mark | None = None
+        self._advanced = 0.0
+
+    def moved(self, mark: Mark) -> str:
+        """SQL that moves the position inside of the transaction that ends there."""
+        self._due = None
+        return self._tables.write(mark)
+
+    def pass_to(self, mark: Mark) -> None:
+        """Move the position without rows: at once when the last such move is a second ago, else by `catch_up`."""
+        self._due = mark
+        if time.monotonic() - self._advanced >= ADVANCE_SECONDS:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Write the position that `pass_to` has left unwritten."""
+        if self._due is not None:
+            self.advance(self._due)
+
+    def forget_due(self) -> None:
+        """Leave to the transaction that begins to write the position, in which a write from here has no place."""
+        self._due = None
+
+    def advance(self, mark: Mark) -> None:
+        """Write the position; everything before it is committed first."""
+        self._due, self._advanced = None, time.monotonic()
+        self._write(self._tables.write(mark), Check(1, about=position_of(mark)))
+
+    def intend(self, intent: Intent) -> None:
+        """Write down that a statement that commits by itself is about to run."""
+        self.intent = intent
+        self._write(self._tables.write_intent(intent), Check(about="the intent"))
+
+    def withdraw(self) -> None:
+        """Delete the intent of a statement that failed: what changes from now on is not its doing."""
+        self.intent = None
+        self._write(self._tables.delete_intent(), Check(about="the intent"))
+
+    def _write(self, sql: str, check: Check) -> None:
+        with self._gtids.hidden():
+            self._pipe.put(sql, check)
+        self._pipe.settle()
+
+
+def open_own_tables(pipe: Pipe, gtids: Gtids, tables: PositionTables) -> OwnTables:
+    """Create what is missing of them, and read them."""
+    with gtids.hidden():
+        for sql in tables.create():
+            pipe.put(sql, Check(about="creating the consumer's own tables"))
+    ((*mark,),) = pipe.ask(tables.read())
+    intents = pipe.ask(tables.read_intent())
+    return OwnTables(pipe, gtids, tables, mark_from(mark), Intent(*intents[0]) if intents else None)
+
+
+def position_of(mark: Mark) -> str:
+    """Words for errors about the write of this position."""
+    return f"the position of sequence {mark.sequence}"

@@ -1,0 +1,86 @@
+"""The follower server as one attempt finds it: reached, checked, and locked for the topic."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cdc_consumer.follower import preflight
+from cdc_consumer.follower.gtids import Gtids
+from cdc_consumer.follower.lock import take_lock
+from cdc_consumer.follower.own_tables import open_own_tables
+from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.follower.worker import Worker
+from cdc_consumer.sql.positions import PositionTables
+from cdc_consumer.sql.refusals import translate
+from cdc_consumer.sql.session import Session
+from shared import mysql
+from shared.errors import FollowerError, FollowerLinkError
+from shared.filters import DatabaseFilter
+from shared.profile import ConsumerProfile
+
+#: a packet, and a statement of many rows, is full at this many characters: larger ones gain nothing
+PACKET_CHARACTERS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One follower; after an error of anything that talks to it, `close` it and open it anew."""
+
+    profile: ConsumerProfile
+    connection: mysql.Connection
+    #: connection id of the session that holds the lock
+    id: int
+    facts: preflight.Facts
+    #: session variables that each of its sessions sets once, as SQL
+    settings: Mapping[str, str]
+
+    def worker(self, number: int, careful: bool) -> Worker:
+        """The worker of this number, in the session that holds the lock; it continues at the position it has written.
+
+        `careful` is the worker's. Raises FollowerError.
+        """
+        limit = min(PACKET_CHARACTERS, self.facts.max_packet // 8)
+        pipe = Pipe(self.connection, self.facts.max_packet, limit)
+        session = Session({})
+        pipe.put(session.begin(self.settings), Check(about="preparing the session"))
+        gtids = Gtids(pipe, self.facts)
+        names = PositionTables(self.profile.database.system_database, self.profile.topic.name, number)
+        own = open_own_tables(pipe, gtids, names)
+        return Worker(pipe, gtids, own, session, limit, careful)
+
+    def close(self) -> None:
+        """End the session: what was not committed is undone, the lock and the GTID are free."""
+        with contextlib.suppress(Exception):
+            self.connection.close()
+
+
+def open_server(profile: ConsumerProfile, databases: DatabaseFilter, previous: int | None) -> Server:
+    """Connect, check the server and take the topic's lock.
+
+    `previous` is the connection id of this process's last session, None for none. Raises FollowerError.
+    """
+    connection = _connect(profile)
+    try:
+        ((id,),) = mysql.rows(connection, "SELECT CONNECTION_ID()")
+        facts = preflight.inspect(connection, databases)
+        take_lock(connection, f"{profile.database.system_database}.{profile.topic.name}", previous)
+        settings = preflight.session_settings(connection, profile.database.lock_wait_seconds)
+        return Server(profile, connection, id, facts, settings)
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            connection.close()
+        if isinstance(error, (mysql.MySQLError, OSError)):
+            raise translate(error, f"preparing the follower {profile.database}") from None
+        raise
+
+
+def _connect(profile: ConsumerProfile) -> mysql.Connection:
+    try:
+        return mysql.connect(profile.database, multi_statements=True)
+    except (mysql.MySQLError, OSError, RuntimeError) as error:
+        words = (
+            f"cannot connect to the follower {profile.database} as {profile.database.user}: {mysql.error_text(error)}"
+        )
+        raise (FollowerLinkError if mysql.is_link_error(error) else FollowerError)(words) from None
