@@ -1,6 +1,6 @@
 """The loop: events from the topic, as SQL on the follower, one leader transaction at a time.
 
-An attempt connects to the follower, locks the topic, reads the position and checks that the topic continues it. Then
+An attempt reaches the follower, locks the topic there, reads the position and checks that the topic continues it. Then
 each event finds its place and is applied; at the end of its transaction the position is written and all is committed.
 Whatever breaks an attempt, the next one starts at the position, which tells what was committed.
 """
@@ -8,155 +8,126 @@ Whatever breaks an attempt, the next one starts at the position, which tells wha
 from __future__ import annotations
 
 import logging
-import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 
-from cdc_consumer.follower.server import Server, open_server
+from cdc_consumer.follower.server import open_server
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.next_attempt import PASSING, NextAttempt
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
-from cdc_consumer.sql.positions import Mark, mark_of
+from cdc_consumer.resume import continue_after, open_topic
+from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
-from shared.errors import CdcError, OffsetGoneError, TopicLinkError, TopicMissingError, causes
+from shared.errors import CdcError, causes
 from shared.events import Heartbeat, Query, Rows, decode
 from shared.filters import DatabaseFilter
 from shared.profile import ConsumerProfile
-from shared.recovery import Stopping, sleep
-from shared.topic import Record, TopicReader, open_reader
+from shared.recovery import Stopping
+from shared.topic import Record, TopicReader
 
 logger = logging.getLogger(__name__)
 
 #: seconds one read of the topic waits at most, and so a signal
 READ_SECONDS = 0.5
-#: seconds between two looks for a topic that does not exist yet
-MISSING_SECONDS = 1.0
-#: seconds within which a record that the topic says it holds must arrive
-RECORD_SECONDS = 30.0
 #: number of the worker that applies everything
 ONLY_WORKER = 0
 
 
-def replay(profile: ConsumerProfile, stop: Stopping, exit_at_end: bool) -> None:
-    """Replay until a stop is requested or, with `exit_at_end`, all that the topic holds now. Raises CdcError."""
-    next_attempt, progress = NextAttempt(stop), Progress()
-    databases = DatabaseFilter(profile.filters, profile.database.system_database)
-    previous: int | None = None
-    end: int | None = None
-    while not stop():
-        worker: Worker | None = None
-        try:
-            with ExitStack() as stack:
-                server = open_server(profile, databases, previous)
-                stack.callback(server.close)
-                previous = server.id
-                worker = server.worker(ONLY_WORKER, next_attempt.careful)
-                reader = _open_reader(profile, stop, wait=not exit_at_end)
-                if reader is None:
-                    return
-                stack.callback(reader.close)
-                end = reader.next_offset() if exit_at_end and end is None else end
-                attempt = Attempt(profile, databases, server, worker, reader, progress, stop, end)
-                attempt.start()
-                next_attempt.reached()
-                stack.callback(attempt.finish)
-                attempt.run()
+def replay(profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool) -> None:
+    """Replay until asked to stop or, with `exit_at_end`, all that the topic holds now. Raises CdcError."""
+    Replay(profile, stopping, exit_at_end).run()
+
+
+class Replay:
+    """One run of the program: attempts, one after the other, until one comes to the end."""
+
+    def __init__(self, profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool) -> None:
+        self._profile = profile
+        self._stopping = stopping
+        self._exit_at_end = exit_at_end
+        self._databases = DatabaseFilter(profile.filters, profile.database.system_database)
+        self._next_attempt = NextAttempt(stopping)
+        self._progress = Progress()
+        #: connection id of the last session
+        self._previous: int | None = None
+        #: topic offset to stop at, None for never: where the topic ended when this run first reached it
+        self._end: int | None = None
+        self._worker: Worker | None = None
+
+    def run(self) -> None:
+        """Start attempts until one comes to the end. Raises CdcError."""
+        while not self._stopping():
+            try:
+                with ExitStack() as stack:
+                    self._attempt(stack)
                 return
-        except PASSING as error:
-            began = None if worker is None else worker.own.start.offset
-            next_attempt.after(error, began, looked_closer=worker is not None and worker.careful)
+            except PASSING as error:
+                began = None if self._worker is None else self._worker.own.start.offset
+                careful = self._worker is not None and self._worker.careful
+                self._next_attempt.after(error, began, looked_closer=careful)
 
-
-def _open_reader(profile: ConsumerProfile, stop: Stopping, wait: bool) -> TopicReader | None:
-    """Open the topic, or wait until it exists; None when asked to stop before."""
-    told = False
-    while not stop():
-        try:
-            return open_reader(profile.topic)
-        except TopicMissingError as error:
-            if not wait:
-                raise
-            if not told:
-                logger.info("waiting for the topic: %s", causes(error))
-                told = True
-            sleep(MISSING_SECONDS, stop)
-    return None
+    def _attempt(self, stack: ExitStack) -> None:
+        """Open everything, continue after the follower's position, and apply until the end."""
+        self._worker = None
+        server = open_server(self._profile, self._databases, self._previous)
+        stack.callback(server.close)
+        self._previous = server.id
+        worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful)
+        reader = open_topic(self._profile.topic, self._stopping, wait=not self._exit_at_end)
+        if reader is None:
+            return
+        stack.callback(reader.close)
+        if self._exit_at_end and self._end is None:
+            self._end = reader.next_offset()
+        mark = worker.own.start
+        continue_after(mark, reader, self._profile.topic.name)
+        logger.info(
+            "replaying topic %s from offset %d (sequence %d, leader %s:%d) into %s, MySQL %s, %s",
+            self._profile.topic.name, mark.offset + 1, mark.sequence + 1, mark.file or "start", mark.leader_offset,
+            self._profile.database, server.facts.version,
+            "under the leader's GTIDs" if server.facts.gtids else "without GTIDs",
+        )  # fmt: skip
+        self._next_attempt.reached()
+        queries = QueryReplay(worker, server.facts, self._databases, self._profile.database.system_database)
+        name = self._profile.topic.name
+        attempt = Attempt(worker, queries, reader, name, self._databases, self._progress, self._stopping, self._end)
+        stack.callback(attempt.finish)
+        attempt.run()
 
 
 class Attempt:
-    """One session on the follower and one reader of the topic, until something breaks."""
+    """One session on the follower and one reader of the topic, until the end or until something breaks."""
 
     def __init__(
-        self,
-        profile: ConsumerProfile,
-        databases: DatabaseFilter,
-        server: Server,
-        worker: Worker,
-        reader: TopicReader,
-        progress: Progress,
-        stop: Stopping,
-        end: int | None,
-    ) -> None:
-        self._profile = profile
-        self._databases = databases
-        self._server = server
+        self, worker: Worker, queries: QueryReplay, reader: TopicReader, topic: str, databases: DatabaseFilter,
+        progress: Progress, stopping: Stopping, end: int | None,
+    ) -> None:  # fmt: skip
+        """`reader` stands after the worker's position; `end` is the topic offset to stop at, None for never."""
         self._worker = worker
+        self._queries = queries
         self._reader = reader
+        self._topic = topic
+        self._databases = databases
         self._progress = progress
-        self._stop = stop
-        #: topic offset to stop at, None for never
+        self._stopping = stopping
         self._end = end
         #: where the topic ended when a stop was requested inside a transaction
         self._end_at_stop: int | None = None
-        self._queries = QueryReplay(worker, server.facts, databases, profile.database.system_database)
         self._transactions = Transactions(worker.own.start.sequence)
         #: topic offset of the next record
         self._next = worker.own.start.offset + 1
 
-    def start(self) -> None:
-        """Make the reader continue at the follower's position. Raises OffsetGoneError when the topic does not."""
-        mark, facts = self._worker.own.start, self._server.facts
-        if mark.offset >= 0:
-            self._check_topic(mark)
-        self._reader.seek(self._next)
-        logger.info(
-            "replaying topic %s from offset %d (sequence %d, leader %s:%d) into %s, MySQL %s, %s",
-            self._profile.topic.name, self._next, mark.sequence + 1, mark.file or "start", mark.leader_offset,
-            self._profile.database, facts.version, "under the leader's GTIDs" if facts.gtids else "without GTIDs",
-        )  # fmt: skip
-
-    def _check_topic(self, mark: Mark) -> None:
-        advice = "it was created anew or lost records; load the follower anew, or name the topic it was loaded from"
-        name, end = self._profile.topic.name, self._reader.next_offset()
-        if end <= mark.offset:
-            raise OffsetGoneError(
-                f"topic {name} ends at offset {end}, and the follower has applied offset {mark.offset}: {advice}"
-            )
-        self._reader.seek(mark.offset)
-        try:
-            record = self._first_record()
-        except OffsetGoneError:
-            # Retention removed what is applied. The sequence of the next record decides, if that is still there.
-            return
-        event = decode(record.value, f"topic {name} offset {record.offset}")
-        found = mark_of(event, record.offset)
-        same = (found.sequence, found.file, found.leader_offset, found.gtid)
-        if same != (mark.sequence, mark.file, mark.leader_offset, mark.gtid):
-            raise OffsetGoneError(
-                f"offset {mark.offset} of topic {name} holds sequence {found.sequence} of leader {found.file}:"
-                f"{found.leader_offset}, and the follower has applied sequence {mark.sequence} of {mark.file}:"
-                f"{mark.leader_offset} there: {advice}"
-            )
-
-    def _first_record(self) -> Record:
-        deadline = time.monotonic() + RECORD_SECONDS
-        while time.monotonic() < deadline:
-            if records := self._reader.read(READ_SECONDS):
-                return records[0]
-        raise TopicLinkError(f"topic {self._profile.topic.name} does not deliver what it holds")
-
     def run(self) -> None:
-        """Apply events until stopped or at the end."""
+        """Apply events until asked to stop or at the end."""
+        for record in self._records():
+            self._apply(record)
+        if self._transactions.inside:
+            logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
+        self._worker.settle()
+
+    def _records(self) -> Iterator[Record]:
+        """The topic's records, up to the end; where there are none now, what waits is committed."""
         while not self._done():
             records = self._reader.read(0.0)
             if not records:
@@ -164,15 +135,13 @@ class Attempt:
                 self._progress.rest()
                 records = self._reader.read(READ_SECONDS)
             for record in records:
-                self._apply(record)
                 if self._done():
-                    break
-        if self._transactions.inside:
-            logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
-        self._worker.settle()
+                    return
+                yield record
 
     def _apply(self, record: Record) -> None:
-        event = decode(record.value, f"topic {self._profile.topic.name} offset {record.offset}")
+        """Apply one event in its place, or pass over what says nothing new."""
+        event = decode(record.value, f"topic {self._topic} offset {record.offset}")
         step = self._transactions.accept(event, record.offset)
         if step is not None:
             if isinstance(event.operation, Heartbeat):
@@ -196,9 +165,10 @@ class Attempt:
             worker.commit(mark_of(event, step.offset))
 
     def _done(self) -> bool:
+        """Whether the end is reached; asked to stop, a transaction is finished as far as the topic holds it."""
         if self._end is not None and self._next >= self._end:
             return True
-        if not self._stop():
+        if not self._stopping():
             return False
         if not self._transactions.inside:
             return True

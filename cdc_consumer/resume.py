@@ -1,0 +1,82 @@
+"""Where the replay continues: the topic is opened, and checked to go on from the follower's position."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from cdc_consumer.sql.positions import Mark, mark_of
+from shared.errors import OffsetGoneError, TopicLinkError, TopicMissingError, causes
+from shared.events import decode
+from shared.profile import TopicSettings
+from shared.recovery import Stopping, sleep
+from shared.topic import Record, TopicReader, open_reader
+
+logger = logging.getLogger(__name__)
+
+#: seconds between two looks for a topic that does not exist yet
+MISSING_SECONDS = 1.0
+#: seconds within which a record that the topic says it holds must arrive, and of one wait for it
+RECORD_SECONDS, READ_SECONDS = 30.0, 0.5
+
+ADVICE = "it was created anew or lost records; load the follower anew, or name the topic it was loaded from"
+
+
+def open_topic(settings: TopicSettings, stopping: Stopping, wait: bool) -> TopicReader | None:
+    """Open the topic, or, if it may `wait`, wait until it exists; None when the program is asked to stop before.
+
+    Raises TopicError.
+    """
+    told = False
+    while not stopping():
+        try:
+            return open_reader(settings)
+        except TopicMissingError as error:
+            if not wait:
+                raise
+            if not told:
+                logger.info("waiting for the topic: %s", causes(error))
+                told = True
+            sleep(MISSING_SECONDS, stopping)
+    return None
+
+
+def continue_after(mark: Mark, reader: TopicReader, name: str) -> None:
+    """Make the reader continue after the follower's position. Raises OffsetGoneError when the topic does not.
+
+    `name` is the topic's.
+    """
+    if mark.offset >= 0:
+        _check(mark, reader, name)
+    reader.seek(mark.offset + 1)
+
+
+def _check(mark: Mark, reader: TopicReader, name: str) -> None:
+    end = reader.next_offset()
+    if end <= mark.offset:
+        raise OffsetGoneError(
+            f"topic {name} ends at offset {end}, and the follower has applied offset {mark.offset}: {ADVICE}"
+        )
+    reader.seek(mark.offset)
+    try:
+        record = _first_record(reader, name)
+    except OffsetGoneError:
+        # Retention removed what is applied. The sequence of the next record decides, if that is still there.
+        return
+    event = decode(record.value, f"topic {name} offset {record.offset}")
+    found = mark_of(event, record.offset)
+    same = (found.sequence, found.file, found.leader_offset, found.gtid)
+    if same != (mark.sequence, mark.file, mark.leader_offset, mark.gtid):
+        raise OffsetGoneError(
+            f"offset {mark.offset} of topic {name} holds sequence {found.sequence} of leader {found.file}:"
+            f"{found.leader_offset}, and the follower has applied sequence {mark.sequence} of {mark.file}:"
+            f"{mark.leader_offset} there: {ADVICE}"
+        )
+
+
+def _first_record(reader: TopicReader, name: str) -> Record:
+    deadline = time.monotonic() + RECORD_SECONDS
+    while time.monotonic() < deadline:
+        if records := reader.read(READ_SECONDS):
+            return records[0]
+    raise TopicLinkError(f"topic {name} does not deliver what it holds")
