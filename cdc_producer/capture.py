@@ -98,10 +98,15 @@ class Capture:
         """Whether no transaction is half read."""
         return self._transaction is None
 
-    @property
-    def verified(self) -> bool:
-        """Whether the leader was found to have the transaction that the topic ends with, if it ends with one."""
-        return self._resume.transaction is None
+    def require_verified(self, error: UnsupportedError) -> None:
+        """Raise LeaderError, from `error`, unless the leader was found to have the transaction the topic ends with."""
+        if self._resume.transaction is not None:
+            # what is at the place where the topic ends is no transaction at all
+            raise LeaderError(
+                f"the leader does not have the transaction at {self.edge} that the topic ends with: it is not the"
+                " leader this topic was written from, or its binlog was reset; load the follower anew and start an"
+                " empty topic"
+            ) from error
 
     def heartbeat(self, *, always: bool = False) -> bool:
         """Add a heartbeat record when the position moved since the last record; not inside a transaction."""

@@ -1,17 +1,17 @@
-"""The producer's loop: binlog events from the leader, captured, appended to the topic.
+"""The loop: binlog events from the leader, captured, appended to the topic.
 
-The topic is the only memory. Whatever ends a pass (a lost link, a restarted leader, a failed append), the next one
-begins at the transaction of the topic's last record and skips what is already there.
+An attempt opens the topic, reads its last record, checks that the leader continues there, and asks for the binlog from
+the transaction of that record on. What is already in the topic is skipped. Whatever breaks an attempt (a lost link, a
+restarted leader, a failed append), the next one starts at the topic's last record again: it is the only memory.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import time
 import uuid
 import zlib
-from collections.abc import Callable
+from contextlib import ExitStack, closing
 
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
@@ -20,37 +20,35 @@ from cdc_producer.decode.processes import Decoders, most_decoders
 from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.outgoing import Outgoing
+from cdc_producer.progress import Progress
 from cdc_producer.resume import Resume, from_record
-from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError, causes
+from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError
 from shared.events import Position
 from shared.filters import DatabaseFilter
 from shared.profile import ProducerProfile
-from shared.topic import TopicWriter, open_writer
+from shared.recovery import Recovery, Stopping
+from shared.topic import Record, open_writer
 
 logger = logging.getLogger(__name__)
 
+#: seconds between two looks at the topic: while records wait for the append before them, and while none do
+BUSY_SECONDS, IDLE_SECONDS = 0.005, 0.2
 #: a moved position with nothing to publish is told this often (seconds)
-HEARTBEAT_INTERVAL = 3.0
-PROGRESS_INTERVAL = 5.0
+HEARTBEAT_SECONDS = 3.0
 #: a transaction may take this long (seconds) to finish after the program was asked to stop
 STOP_GRACE = 10.0
-#: pauses between attempts to reach the leader or the topic (seconds)
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
 class Producer:
-    """One run of the program."""
+    """One run of the program: attempts, until one ends as it should."""
 
-    def __init__(self, profile: ProducerProfile, stopping: Callable[[], bool], exit_at_end: bool = False) -> None:
+    def __init__(self, profile: ProducerProfile, stopping: Stopping, exit_at_end: bool = False) -> None:
         """`stopping` tells whether the program was asked to end."""
         self.profile = profile
         self._stopping = stopping
         self._exit_at_end = exit_at_end
-        self._reached = False
-        #: when to stop even inside a transaction (monotonic seconds); 0 until asked to stop
-        self._stop_by = 0.0
         #: where to stop with exit_at_end: the leader's end when this run first reached it
-        self._target: Position | None = None
+        self._end: Position | None = None
         name = f"{profile.mysql_resource_name}/{profile.topic.name}"
         # Derived, so that a restarted producer takes over from its own dead connection and from nobody else's.
         self._server_uuid = str(uuid.uuid5(uuid.NAMESPACE_URL, f"flv://{name}"))
@@ -58,144 +56,118 @@ class Producer:
 
     def run(self) -> None:
         """Publish until asked to stop, or until the end. Raises CdcError."""
-        pause = FIRST_PAUSE
+        recovery = Recovery(self._stopping)
         while not self._stopping():
-            started = time.monotonic()
             try:
-                self._pass()
-                return
+                with ExitStack() as stack:
+                    attempt = self._attempt(stack)
+                    recovery.reached()
+                    attempt.run()
+                    return
             except (LeaderLinkError, TopicLinkError) as error:
-                if not self._reached:
-                    # At first start an address that does not answer is a mistake to be told, not an outage to outlast.
-                    raise
-                if time.monotonic() - started > LONGEST_PAUSE:
-                    pause = FIRST_PAUSE
-                logger.warning("%s; trying again in %.1f seconds", causes(error), pause)
-            self._sleep(pause * random.uniform(0.8, 1.2))
-            pause = min(2 * pause, LONGEST_PAUSE)
+                recovery.pause(error)
 
-    def _sleep(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and not self._stopping():
-            time.sleep(0.05)
+    def _attempt(self, stack: ExitStack) -> Attempt:
+        """Open everything, to continue after the topic's last record; `stack` closes it again."""
+        profile = self.profile
+        topic = stack.enter_context(closing(open_writer(profile.topic)))
+        facts, resume = self._prepare(topic.last())
+        connection = ReplicationConnection(profile.database, self._server_id, self._server_uuid, resume.position)
+        stack.callback(connection.close)
+        databases = DatabaseFilter(profile.filters)
+        tables = Tables(profile.mysql_resource_name, databases, facts.charsets)
+        outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders())))
+        capture = Capture(profile.mysql_resource_name, databases, facts, tables, resume, outgoing)
+        if profile.database.start == "latest" and resume.sequence < 0:
+            # An empty topic would forget where "latest" was when the producer first asked.
+            capture.heartbeat(always=True)
+        return Attempt(connection, capture, outgoing, self._stopping, self._end if self._exit_at_end else None)
 
-    def _pass(self) -> None:
-        """Open everything, continue after the topic's last record, and publish until the end."""
-        topic = open_writer(self.profile.topic)
-        try:
-            facts, resume = self._prepare(topic)
-            connection = ReplicationConnection(
-                self.profile.database, self._server_id, self._server_uuid, resume.position
-            )
-            try:
-                self._publish(topic, connection, facts, resume)
-            finally:
-                connection.close()
-        finally:
-            topic.close()
-
-    def _prepare(self, topic: TopicWriter) -> tuple[LeaderFacts, Resume]:
-        """Check the leader and find the place to read from."""
-        console = LeaderConsole(self.profile.database)
-        try:
+    def _prepare(self, last: Record | None) -> tuple[LeaderFacts, Resume]:
+        """Check the leader and find the place to read from, after the topic's `last` record."""
+        with closing(LeaderConsole(self.profile.database)) as console:
             facts = console.check(self._server_id, self._server_uuid)
-            last = topic.last()
             resume = console.start(facts.end) if last is None else from_record(last)
-        finally:
-            console.close()
-        self._reached = True
-        if resume.leader not in (None, facts.uuid):
-            raise LeaderError(
-                f"the topic was written from leader {resume.leader}, but {self.profile.database} is {facts.uuid};"
-                " load the follower anew and start an empty topic"
-            )
-        if facts.end < resume.position or (resume.transaction and facts.end == resume.position):
-            raise LeaderError(
-                f"the topic continues at {resume.position}, but the binlog of leader {self.profile.database} ends at"
-                f" {facts.end}: it was reset, or lost its end; load the follower anew and start an empty topic"
-            )
-        if self._target is None:
-            self._target = facts.end
+        resume.check(facts.uuid, facts.end, self.profile.database)
+        self._end = self._end or facts.end
         logger.info(
             "leader %s (MySQL %s, %s), topic %s, from %s after sequence %d",
             self.profile.database, facts.version, facts.uuid, self.profile.topic.name, resume.position, resume.sequence,
         )  # fmt: skip
         return facts, resume
 
-    def _publish(
-        self, topic: TopicWriter, connection: ReplicationConnection, facts: LeaderFacts, resume: Resume
+
+class Attempt:
+    """One dump of the leader's binlog on its way into the topic, until something breaks."""
+
+    def __init__(
+        self,
+        connection: ReplicationConnection,
+        capture: Capture,
+        outgoing: Outgoing,
+        stopping: Stopping,
+        end: Position | None,
     ) -> None:
-        resource, databases = self.profile.mysql_resource_name, DatabaseFilter(self.profile.filters)
-        tables = Tables(resource, databases, facts.charsets)
-        reader = BinlogReader(resume.position)
-        with Outgoing(topic, Decoders(tables, most_decoders())) as outgoing:
-            capture = Capture(resource, databases, facts, tables, resume, outgoing)
-            progress = _Progress(capture)
-            if self.profile.database.start == "latest" and capture.sequence < 0:
-                # An empty topic would forget where "latest" was when the producer first asked.
-                capture.heartbeat(always=True)
-            beaten = time.monotonic()
-            while True:
-                waiting = not connection.more()
-                now = time.monotonic()
-                outgoing.append()
-                if self._at_end(capture) or self._may_stop(capture, now):
-                    break
-                if now - beaten > HEARTBEAT_INTERVAL and capture.heartbeat():
-                    beaten = now
-                progress.report(now)
-                try:
-                    if outgoing.decoding:
-                        outgoing.advance(wait=waiting)
-                    elif waiting:
-                        connection.wait(0.005 if outgoing.ready else 0.2)
-                    if waiting and not connection.more():
-                        continue
-                    for raw in connection.events():
-                        for event in reader.read(raw):
-                            capture.feed(event)
-                except LeaderError as error:
-                    # What came before it is whole and belongs into the topic.
-                    outgoing.finish()
-                    if isinstance(error, UnsupportedError) and not capture.verified:
-                        raise self._stranger(capture) from error
-                    raise
-            capture.heartbeat()
-            outgoing.finish()
-        logger.info("stopped at %s, sequence %d", capture.edge, capture.sequence)
+        """`capture` puts its records into `outgoing`; `end` is the position to stop at, None for never."""
+        self._connection = connection
+        self._reader = BinlogReader(capture.edge)
+        self._capture = capture
+        self._outgoing = outgoing
+        self._progress = Progress(capture.sequence)
+        self._stopping = stopping
+        self._end = end
+        #: when to stop even inside a transaction (monotonic seconds); 0 until asked to stop
+        self._stop_by = 0.0
+        self._beaten = time.monotonic()
 
-    def _stranger(self, capture: Capture) -> LeaderError:
-        """What is at the place where the topic ends is no transaction at all."""
-        return LeaderError(
-            f"leader {self.profile.database} does not have the transaction at {capture.edge} that the topic ends with:"
-            " it is not the leader this topic was written from, or its binlog was reset; load the follower anew and"
-            " start an empty topic"
-        )
+    def run(self) -> None:
+        """Publish until stopped or at the end; all that was captured is in the topic then."""
+        while not self._done():
+            self._outgoing.append()
+            self._beat()
+            self._progress.report(self._capture.sequence, self._capture.edge)
+            self._read()
+        self._capture.heartbeat()
+        self._outgoing.finish()
+        logger.info("stopped at %s, sequence %d", self._capture.edge, self._capture.sequence)
 
-    def _may_stop(self, capture: Capture, now: float) -> bool:
-        """Asked to stop, and between transactions; or asked long ago: a restart continues inside a transaction too."""
+    def _done(self) -> bool:
+        """Whether the end is reached, or a stop was asked for and no transaction is half read, or that takes long."""
+        if self._end is not None and self._end <= self._capture.edge:
+            return True
         if not self._stopping():
             return False
+        now = time.monotonic()
         self._stop_by = self._stop_by or now + STOP_GRACE
-        return capture.at_edge or now > self._stop_by
+        # a restart continues inside a transaction too
+        return self._capture.at_edge or now > self._stop_by
 
-    def _at_end(self, capture: Capture) -> bool:
-        return self._exit_at_end and self._target is not None and self._target <= capture.edge
+    def _beat(self) -> None:
+        """Tell a position that moved without anything to publish."""
+        now = time.monotonic()
+        if now - self._beaten > HEARTBEAT_SECONDS and self._capture.heartbeat():
+            self._beaten = now
 
+    def _read(self) -> None:
+        """Capture what has arrived, or wait a moment for something to do."""
+        try:
+            if not self._arrived():
+                return
+            for raw in self._connection.events():
+                for event in self._reader.read(raw):
+                    self._capture.feed(event)
+        except LeaderError as error:
+            # What came before it is whole and belongs into the topic.
+            self._outgoing.finish()
+            if isinstance(error, UnsupportedError):
+                self._capture.require_verified(error)
+            raise
 
-class _Progress:
-    """A line about every few seconds of work."""
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self._next = time.monotonic() + PROGRESS_INTERVAL
-        self._sequence = capture.sequence
-
-    def report(self, now: float) -> None:
-        if now < self._next:
-            return
-        done = self._capture.sequence - self._sequence
-        if done:
-            rate = done / (now - self._next + PROGRESS_INTERVAL)
-            logger.info("sequence %d, %s, %.0f events/s", self._capture.sequence, self._capture.edge, rate)
-        self._sequence, self._next = self._capture.sequence, now + PROGRESS_INTERVAL
+    def _arrived(self) -> bool:
+        """Whether binlog events can be read at once; if not, get on with the records, or wait a moment."""
+        more = self._connection.more()
+        if self._outgoing.decoding:
+            self._outgoing.advance(wait=not more)
+        elif not more:
+            self._connection.wait(BUSY_SECONDS if self._outgoing.ready else IDLE_SECONDS)
+        return more or self._connection.more()

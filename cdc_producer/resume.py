@@ -28,6 +28,19 @@ class Resume:
     #: transactions to leave out: those the follower was loaded with
     gtids: GtidSet | None = None
 
+    def check(self, leader: str, end: Position, name: object) -> None:
+        """Raise LeaderError when a leader of this server_uuid, whose binlog ends at `end`, cannot have this place."""
+        if self.leader not in (None, leader):
+            raise LeaderError(
+                f"the topic was written from leader {self.leader}, but {name} is {leader}; load the follower anew and"
+                " start an empty topic"
+            )
+        if end < self.position or (self.transaction is not None and end == self.position):
+            raise LeaderError(
+                f"the topic continues at {self.position}, but the binlog of leader {name} ends at {end}: it was reset,"
+                " or lost its end; load the follower anew and start an empty topic"
+            )
+
     def skips(self, transaction: Transaction) -> bool:
         """Whether operations of this transaction are to be skipped: all of them if `complete`, else up to `index`.
 
