@@ -70,10 +70,7 @@ class Here:
 
     def stop(self) -> None:
         """A Spark worker keeps its connections for the next task; this process has other tests to run."""
-        for readers in task._readers.values():
-            for reader in readers:
-                reader.close()
-        task._readers.clear()
+        task.close_pairs()
 
 
 @dataclass(frozen=True)

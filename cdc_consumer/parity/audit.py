@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
 
 from cdc_consumer.parity.conclusion import Conclusion
 from cdc_consumer.parity.definitions import Definitions, define
@@ -23,8 +23,8 @@ from cdc_consumer.parity.rows import plan, selftest
 from cdc_consumer.parity.rows.plan import SIZES, Sizes
 from cdc_consumer.parity.rows.ranges import Reading
 from cdc_consumer.parity.schema.read import TableRecord, read_schema, read_tables
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Reader, position_query
+from cdc_consumer.parity.servers.connection import ServerConnection
+from cdc_consumer.parity.servers.pair import open_pair
 from cdc_consumer.parity.spark.context import Spark
 from cdc_consumer.parity.spark.scan import Cluster, Scan, Stopped
 from cdc_consumer.parity.state import State
@@ -36,7 +36,6 @@ from shared.errors import AuditError, TableMovedError
 from shared.filters import DatabaseFilter
 from shared.profile import ParityProfile
 
-T = TypeVar("T")
 #: a follower lacks most of a table when the leader has more times its rows
 LACKING = 4
 
@@ -55,14 +54,11 @@ class Audit:
         self._options = options
         self._name = name
         self._stopped = stopped
-        seconds = profile.limits.statement_seconds
-        self._leader = Reader("leader", profile.leader, statement_seconds=seconds)
-        self._follower = Reader("follower", profile.follower, statement_seconds=seconds)
-        topic = None if profile.topic is None else profile.topic.name
-        self._position_sql = position_query(self._follower, profile.follower.system_database, topic)
+        self._pair = open_pair(profile)
+        self._pair.follower.applied()  # refuses a follower without a position before anything else is begun
         self._databases = DatabaseFilter(profile.filters, profile.follower.system_database)
         self._cores = options.cores or os.cpu_count() or 1
-        self._progress = Progress(self._leader, self._follower, self._position_sql)
+        self._progress = Progress(self._pair)
         self._rounds: list[Round] = []
 
     def run(self, stack: ExitStack) -> tuple[Run, Path]:
@@ -84,7 +80,7 @@ class Audit:
     def _conclude(self, spark: Cluster, history: History | None) -> Run:
         """Write what was found, and repair when that was asked for."""
         conclusion = Conclusion(self._folder, self._name, self._options, self._state, self._shapes)
-        conclusion.write_differences(history, self._follower, self._position_sql)
+        conclusion.write_differences(history, self._pair.follower.applied().position)
         results = conclusion.results(self._splits, self._skipped)
         if conclusion.total and self._options.values:
             database = self._profile.follower.system_database
@@ -96,11 +92,11 @@ class Audit:
                 self._state.reopen()
                 self._settlement(history).rounds(self._progress.began, self._stopped, self._round)
                 conclusion.repaired(repaired)
-                conclusion.write_differences(history, self._follower, self._position_sql)
+                conclusion.write_differences(history, self._pair.follower.applied().position)
                 results = conclusion.results(self._splits, self._skipped)
         run = conclusion.run(
             plan=self._digest(), started=self._started, leader=self._facts[0], follower=self._facts[1],
-            ended=self._both(self._position), spark=spark, tables=results,
+            ended=self._positions(), spark=spark, tables=results,
             schema=self._of_tables(self._definitions.real), rounds=self._rounds, progress=self._progress,
             interrupted=self._stopped(),
         )  # fmt: skip
@@ -112,7 +108,9 @@ class Audit:
     # the plan
 
     def _plan(self) -> None:
-        self._facts = self._both(self._server_facts)
+        leader_facts, follower_facts = self._pair.both(self._server_facts)
+        began = self._positions()
+        self._facts = replace(leader_facts, started=began[0]), replace(follower_facts, started=began[1])
         self._definitions = self._define()
         leader, follower = self._definitions.leader, self._definitions.follower
         plan.refuse_unknown(self._profile.filters, {*leader.databases, *follower.databases})
@@ -121,7 +119,7 @@ class Audit:
         self._shapes, self._skipped = plan.shapes(leader, follower, [name for name in tables if name not in unclear])
         self._skipped += [plan.Skipped(name, self._definitions.doubt) for name in unclear]
         if self._options.where:
-            plan.check_where(self._options.where, self._shapes, self._follower)
+            plan.check_where(self._options.where, self._shapes, self._pair.follower)
         self._splits: dict[int, str] = {}
         self._state = State(self._folder, self._digest(), self._started.isoformat(), resumed=self._resumed)
         #: tables altered while they were planned, and the server's words
@@ -135,25 +133,26 @@ class Audit:
     def _define(self) -> Definitions:
         named, limits = self._profile.filters.include_dbs or (), self._profile.limits
         return define(
-            lambda reader: reader.use(lambda connection: read_schema(connection, self._databases, named)),
-            self._leader, self._follower, self._position_sql, limits.fence_seconds, self._stopped,
+            lambda server: server.use(lambda connection: read_schema(connection, self._databases, named)),
+            self._pair, limits.fence_seconds, self._stopped,
         )  # fmt: skip
 
     def _begin(self, number: int, record: TableRecord) -> None:
         """Trust the hash of a table, and cut it into ranges."""
-        self._both(lambda reader: selftest.check(self._shapes[number], reader))
+        self._pair.both(lambda server: selftest.check(self._shapes[number], server))
         self._split(number, record)
 
     def _split(self, number: int, record: TableRecord) -> None:
         shape = self._shapes[number]
         # the leader is not asked for ranges, unless the follower lacks most of the table
-        theirs, reader = self._definitions.leader.tables[shape.name], self._follower
+        theirs = self._definitions.leader.tables[shape.name]
+        server: ServerConnection = self._pair.follower
         if theirs.rows > LACKING * (record.rows + 1):
-            record, reader = theirs, self._leader
+            record, server = theirs, self._pair.leader
         self._progress.expected_rows += record.rows
         if self._state.planned(number):
             return
-        tasks, method = plan.tasks(shape, record, reader, self._cores, self._sizes, self._options.where)
+        tasks, method = plan.tasks(shape, record, server, self._cores, self._sizes, self._options.where)
         self._splits[number] = method
         self._state.plan(number, tasks)
 
@@ -168,23 +167,14 @@ class Audit:
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
-    def _server_facts(self, reader: Reader) -> ServerFacts:
-        ((version, uuid),) = reader.rows("SELECT @@version, @@server_uuid")
-        return ServerFacts(str(reader.address), version, uuid, self._position(reader), "")
+    def _server_facts(self, server: ServerConnection) -> ServerFacts:
+        ((version, uuid),) = server.rows("SELECT @@version, @@server_uuid")
+        return ServerFacts(str(server.address), version, uuid, "", "")
 
-    def _position(self, reader: Reader) -> str:
-        """The leader's position; of the follower how far it has applied the leader's binlog."""
-        if reader is self._leader:
-            return reader.position()
-        mark = fence.applied(reader, self._position_sql)
-        return f"{mark.file}:{mark.leader_offset}" if mark.file else ""
-
-    def _both(self, ask: Callable[[Reader], T]) -> tuple[T, T]:
-        """Ask both servers at the same time."""
-        with ThreadPoolExecutor(1) as beside:
-            leader = beside.submit(ask, self._leader)
-            follower = ask(self._follower)
-            return leader.result(), follower
+    def _positions(self) -> tuple[str, str]:
+        """The leader's position, and how far the follower has applied the leader's binlog."""
+        applied = self._pair.follower.applied().position
+        return str(self._pair.leader.position()), str(applied or "")
 
     # rows
 
@@ -192,7 +182,7 @@ class Audit:
         if self._profile.topic is None:
             return None
         history = History(self._profile.topic, {shape.name: shape for shape in self._shapes})
-        history.know_cascades(silent_cascades(self._leader))
+        history.know_cascades(silent_cascades(self._pair.leader))
         return stack.enter_context(history)
 
     def _find(self, spark: Future[Cluster], history: History | None) -> None:
@@ -200,9 +190,7 @@ class Audit:
         if self._options.since is not None:
             self._only_since(history, self._options.since)
         for last in (False, False, True):
-            scan = Scan(
-                self._profile, self._state, self._shapes, self._options.where, self._sizes.leaf_rows, self._position_sql
-            )
+            scan = Scan(self._profile, self._state, self._shapes, self._options.where, self._sizes.leaf_rows)
             settlement = self._settlement(history)
             try:
                 scan.run(spark.result(), self._stopped, self._progress.tick)
@@ -217,10 +205,7 @@ class Audit:
     def _settlement(self, history: History | None) -> Settlement:
         # a row may be in --where on one side only: what is suspect is looked at wherever it is
         images = [Images(Reading(shape)) for shape in self._shapes]
-        return Settlement(
-            self._state, images, self._leader, self._follower, self._position_sql, history,
-            self._profile.limits.fence_seconds,
-        )  # fmt: skip
+        return Settlement(self._state, images, self._pair, history, self._profile.limits.fence_seconds)
 
     def _replan(self, moved: Mapping[int, str], history: History | None, last: bool) -> None:
         """Begin anew with tables whose definition changed; after the last time they stay undecided."""
@@ -271,7 +256,7 @@ class Audit:
     def _changed(self) -> dict[int, str]:
         """Tables that are not what they were when the audit began."""
         names = [shape.name for shape in self._shapes]
-        now = self._both(lambda reader: reader.use(lambda connection: read_tables(connection, names)))
+        now = self._pair.both(lambda server: server.use(lambda connection: read_tables(connection, names)))
         before = (self._definitions.leader.tables, self._definitions.follower.tables)
         return {
             number: "its definition changed during the audit"

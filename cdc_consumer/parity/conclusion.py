@@ -27,8 +27,6 @@ from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.repair.apply import RepairResult
 from cdc_consumer.parity.report.write import write_report
 from cdc_consumer.parity.rows.plan import Skipped
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Reader
 from cdc_consumer.parity.spark.scan import Cluster
 from cdc_consumer.parity.state import State
 from cdc_consumer.parity.witness.history import History
@@ -56,15 +54,15 @@ class Conclusion:
         self.total = 0
         self._shown: list[Difference] = []
 
-    def write_differences(self, history: History | None, follower: Reader, position_sql: str) -> None:
-        """Write every proven difference with what the topic tells of it."""
-        mark = fence.applied(follower, position_sql)
-        applied = Position(mark.file, mark.leader_offset)
+    def write_differences(self, history: History | None, applied: Position | None) -> None:
+        """Write every proven difference with what the topic tells of it; `applied` is how far the follower is."""
         self.total, self._shown = 0, []
         shown: Counter[TableName] = Counter()
         with (self._folder / FILE).open("w", encoding="ascii", newline="\n") as file:
             patterns = Patterns(self._state.differences())
-            for found in explained(self._state.differences(), patterns, self._shapes, history, applied):
+            # a follower that has applied nothing is proven of nothing
+            until = applied or Position("", 0)
+            for found in explained(self._state.differences(), patterns, self._shapes, history, until):
                 difference = found if self._options.values else without_values(found)
                 write_difference(file, difference)
                 self.total += 1

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from cdc_consumer.parity.model import COUNTED, SchemaDifference, TableName
 from cdc_consumer.parity.schema.compare import compare_schemas
 from cdc_consumer.parity.schema.read import Schema
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
+from cdc_consumer.parity.servers.pair import Pair
 
 #: how often the leader may alter something meanwhile
 ROUNDS = 5
@@ -36,23 +35,19 @@ class Definitions(NamedTuple):
 
 
 def define(
-    read: Callable[[Reader], Schema], leader: Reader, follower: Reader, position_sql: str, seconds: float,
-    stopped: Callable[[], bool],
-) -> Definitions:  # fmt: skip
+    read: Callable[[ServerConnection], Schema], pair: Pair, seconds: float, stopped: Callable[[], bool]
+) -> Definitions:
     """What the leader has, and the follower within `seconds` once it has applied all that made it so."""
-    with ThreadPoolExecutor(1) as beside:
-        theirs = beside.submit(read, leader)
-        ours = read(follower)
-    found = _compared(theirs.result(), ours)
+    found = _compared(*pair.both(read))
     for _ in range(ROUNDS):
         if all(each.grade not in COUNTED for each in found.differences):
             return found
-        edge = fence.leader_position(leader)
-        if fence.wait_until_applied(follower, position_sql, edge, seconds, stopped) is None:
+        edge = pair.leader.position()
+        if pair.wait_until_applied(edge, seconds, stopped) is None:
             late = f"the follower did not reach {edge} within {seconds:g} s: is the consumer running?"
             return found._replace(doubt=f"its definition differs, but {late}")
-        ours, before = read(follower), found
-        found = _compared(read(leader), ours)
+        follower, before = read(pair.follower), found
+        found = _compared(read(pair.leader), follower)
         # an event that is enabled differs even from itself: it must not run on a follower
         rested = compare_schemas(before.leader, found.leader) == compare_schemas(found.leader, found.leader)
         if rested and found.differences == before.differences:

@@ -7,9 +7,7 @@ import time
 from typing import TextIO
 
 from cdc_consumer.parity.model import Round, Sample
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Reader
-from cdc_consumer.parity.servers.throttle import threads_running
+from cdc_consumer.parity.servers.pair import Pair
 from shared.errors import CdcError
 
 #: seconds between two lines where nobody watches, and between two samples
@@ -23,10 +21,8 @@ BAR = 20
 class Progress:
     """One line that is written anew on a terminal, a line every ten seconds elsewhere; both on standard error."""
 
-    def __init__(self, leader: Reader, follower: Reader, position_sql: str, out: TextIO | None = None) -> None:
-        self._leader = leader
-        self._follower = follower
-        self._position_sql = position_sql
+    def __init__(self, pair: Pair, out: TextIO | None = None) -> None:
+        self._pair = pair
         self._out = out or sys.stderr
         self._live = self._out.isatty()
         self.began = time.monotonic()
@@ -71,9 +67,9 @@ class Progress:
         lag: float | None = None
         threads: int | None = None
         try:
-            with self._leader.at_once(), self._follower.at_once():
-                lag = fence.lag_seconds(self._leader, self._follower, self._position_sql)
-                threads = threads_running(self._leader)
+            with self._pair.leader.at_once(), self._pair.follower.at_once():
+                lag = self._pair.lag()
+                threads = self._pair.leader.threads_running()
         except CdcError:
             pass  # a server is away; what needs it will say so
         self.samples.append(Sample(round(now, 2), rows, suspects, lag, threads))

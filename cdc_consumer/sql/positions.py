@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc_consumer.sql import literals
-from shared.events import Event, Heartbeat
+from shared.events import Event, Heartbeat, Position
 from shared.mysql import quote_name
 
 
@@ -25,6 +25,11 @@ class Mark:
     gtid: str | None
     #: when the leader committed it, microseconds since 1970
     committed: int | None
+
+    @property
+    def position(self) -> Position | None:
+        """The leader's position after the last applied event; None when nothing was applied yet."""
+        return Position(self.file, self.leader_offset) if self.file else None
 
 
 #: nothing applied yet

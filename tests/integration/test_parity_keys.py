@@ -20,7 +20,7 @@ from cdc_consumer.parity.rows.plan import shape_of
 from cdc_consumer.parity.rows.ranges import Reading, inside
 from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.schema.read import read_tables
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 from docker.local.mysql_servers import Server
 from shared.profile import Database, Tls
 
@@ -251,13 +251,13 @@ def test_findings_are_those_of_a_comparison_in_python(parity: Parity) -> None:
 
 
 @pytest.fixture
-def reader(follower: Server) -> Iterator[Reader]:
-    found = Reader("follower", Database("root", follower.host, follower.port, tls=Tls("off")))
+def reader(follower: Server) -> Iterator[ServerConnection]:
+    found = ServerConnection("follower", Database("root", follower.host, follower.port, tls=Tls("off")))
     yield found
     found.close()
 
 
-def test_the_ranges_of_a_table_hold_every_key_once(parity: Parity, reader: Reader) -> None:
+def test_the_ranges_of_a_table_hold_every_key_once(parity: Parity, reader: ServerConnection) -> None:
     """As both servers say, in their order of the keys; also the keys that only the leader has."""
     create(parity)
 
@@ -272,7 +272,7 @@ def test_the_ranges_of_a_table_hold_every_key_once(parity: Parity, reader: Reade
     check()
 
 
-def _check_ranges(parity: Parity, reader: Reader, table: str, rows: int) -> None:
+def _check_ranges(parity: Parity, reader: ServerConnection, table: str, rows: int) -> None:
     name = TableName(parity.database, table)
     with parity.follower.connect() as connection:
         record = read_tables(connection, [name])[name]

@@ -9,8 +9,7 @@ import pytest
 from fix_parity import THREE_TABLES, Parity, parity_of
 from fix_replication import Replication
 
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.pair import LeaderConnection
 from cdc_consumer.parity.suspects import settle
 from shared.events import Position
 
@@ -197,15 +196,15 @@ def test_a_busy_leader_without_a_topic_leaves_it_undecided(damaged: Parity, monk
     """Something else is written between any two looks at the leader, and the follower keeps up."""
     table = f"{damaged.database}_busy.t"
     damaged.leader.execute(f"CREATE DATABASE {damaged.database}_busy", f"CREATE TABLE {table} (id INT)")
-    position = fence.leader_position
+    position = LeaderConnection.position
 
-    def look(leader: Reader) -> Position:
+    def look(leader: LeaderConnection) -> Position:
         found = position(leader)
         damaged.leader.execute(f"INSERT INTO {table} VALUES (1)")
         damaged.be_current()
         return found
 
-    monkeypatch.setattr(fence, "leader_position", look)
+    monkeypatch.setattr(LeaderConnection, "position", look)
     monkeypatch.setattr(settle, "REST", 0.0)
     result = damaged.audit()
     assert result.status == 3 and result.differences == [], result.err

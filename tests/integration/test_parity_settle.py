@@ -16,13 +16,15 @@ from kit.programs import binlog_end
 
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.servers import connection as servers
-from cdc_consumer.parity.servers import fence, throttle
-from cdc_consumer.parity.servers.connection import Ask, Reader, position_query
+from cdc_consumer.parity.servers import throttle
+from cdc_consumer.parity.servers.connection import Ask
+from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair
 from cdc_consumer.parity.servers.throttle import Throttle
 from cdc_consumer.parity.suspects import settle
-from cdc_consumer.parity.suspects.settle import Interval, Settlement
+from cdc_consumer.parity.suspects.settle import Interval
 from cdc_consumer.parity.witness.cascades import silent_cascades
 from cdc_consumer.parity.witness.history import UNKNOWN, History
+from cdc_consumer.sql.positions import Mark
 from docker.local.mysql_servers import LEADER, Server
 from shared.errors import HistoryError, ServerGoneError, TopicLinkError
 from shared.events import Position
@@ -54,17 +56,20 @@ def running(replicate: Replicate, leader: Server, follower: Server, database: st
 
 
 @pytest.fixture
-def reader(follower: Server) -> Iterator[Callable[..., Reader]]:
-    made: list[Reader] = []
+def connect(leader: Server) -> Iterator[Callable[..., LeaderConnection]]:
+    made: list[LeaderConnection] = []
 
-    def make(server: Server = follower, **options: Any) -> Reader:
-        address = Database(host=server.host, port=server.port, user="root", tls=Tls(mode="off"))
-        made.append(Reader("follower", address, **options))
+    def make(server: Server = leader, **options: Any) -> LeaderConnection:
+        made.append(LeaderConnection(address(server), **options))
         return made[-1]
 
     yield make
     for each in made:
         each.close()
+
+
+def address(server: Server) -> Database:
+    return Database(host=server.host, port=server.port, user="root", tls=Tls(mode="off"))
 
 
 def position(server: Server, *, files: int = 0, more: int = 0) -> str:
@@ -115,25 +120,25 @@ def test_there_and_back_again_between_two_looks(
     running: Replication, back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The leader's row is alike before and after, and a follower that is right shows another one in between."""
-    reach, frozen, turns = Settlement._reach, Reader.frozen, iter([back])
+    reach, frozen, turns = Pair.wait_until_applied, FollowerConnection.frozen, iter([back])
 
     def write(note: str) -> None:
         running.play(f"UPDATE t SET note = '{note}' WHERE id = 1")
         running.catch_up()
 
-    def reach_later(self: Settlement, edge: Position) -> bool:
-        if back := next(turns, False):
+    def reach_later(self: Pair, *arguments: Any) -> Mark | None:
+        if next(turns, False):
             write("there")
-            monkeypatch.setattr(Reader, "frozen", look_and_turn_back)
-        return reach(self, edge) or back
+            monkeypatch.setattr(FollowerConnection, "frozen", look_and_turn_back)
+        return reach(self, *arguments)
 
-    def look_and_turn_back(self: Reader, look: Callable[[Ask], Any]) -> Any:
-        monkeypatch.setattr(Reader, "frozen", frozen)
+    def look_and_turn_back(self: FollowerConnection, look: Callable[[Ask], Any]) -> Any:
+        monkeypatch.setattr(FollowerConnection, "frozen", frozen)
         seen = frozen(self, look)
         write("a")
         return seen
 
-    monkeypatch.setattr(Settlement, "_reach", reach_later)
+    monkeypatch.setattr(Pair, "wait_until_applied", reach_later)
     audited = parity_of(running, [running.database]).audit()
     assert (audited.status, len(audited.differences)) == ((0, 0) if back else (1, 1)), audited.err
 
@@ -146,13 +151,13 @@ def test_a_topic_that_cannot_tell(
         running.leader.execute("FLUSH BINARY LOGS")
         raise error("the topic is gone")
 
-    def busy(self: Settlement, edge: Position) -> bool:
+    def busy(self: Pair, *arguments: Any) -> Mark | None:
         running.leader.execute("FLUSH BINARY LOGS")
-        return reach(self, edge)
+        return reach(self, *arguments)
 
-    reach = Settlement._reach
+    reach = Pair.wait_until_applied
     monkeypatch.setattr(settle, "ROUNDS", settle.HOT_ROUNDS + 1)
-    monkeypatch.setattr(Settlement, "_reach", busy)
+    monkeypatch.setattr(Pair, "wait_until_applied", busy)
     for method in ("touched", "images_at"):
         monkeypatch.setattr(History, method, fails)
     audited = parity_of(running, [running.database]).audit()
@@ -165,7 +170,7 @@ def test_a_stop_while_the_follower_is_waited_for(running: Replication, monkeypat
     parity, asked = parity_of(running, [running.database]), []
     parity.stopped = lambda: bool(asked)
     with monkeypatch.context() as patch:
-        patch.setattr(fence, "wait_until_applied", lambda *_: asked.append(True))
+        patch.setattr(Pair, "wait_until_applied", lambda *_: asked.append(True))
         stopped = parity.audit()
     assert (stopped.status, stopped.differences) == (130, []), stopped.err
     asked.clear()
@@ -178,13 +183,13 @@ def test_a_stop_while_the_follower_is_waited_for(running: Replication, monkeypat
 # connections
 
 
-def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, reader: Callable[..., Reader]) -> None:
-    follower, database = parity.follower, parity.database
-    follower.execute(TABLE, "INSERT INTO t VALUES (1, 'a')", database=database)
-    one = reader()
+def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, connect: Callable[..., LeaderConnection]) -> None:
+    server, database = parity.leader, parity.database
+    server.execute(TABLE, "INSERT INTO t VALUES (1, 'a')", database=database)
+    one = connect()
     breaks = [
-        lambda: follower.execute(f"TRUNCATE {database}.t"),
-        lambda: follower.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}"),
+        lambda: server.execute(f"TRUNCATE {database}.t"),
+        lambda: server.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}"),
     ]
 
     def look(ask: Ask) -> Any:
@@ -203,32 +208,32 @@ def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, reader: Callable[
     with pytest.raises(HistoryError):
         one.frozen(fail)
     # no later look may see that snapshot
-    follower.execute(f"INSERT INTO {database}.t VALUES (2, 'b')")
+    server.execute(f"INSERT INTO {database}.t VALUES (2, 'b')")
     assert one.rows(f"SELECT COUNT(*) FROM {database}.t") == [(1,)]
 
 
-def test_statements_that_somebody_ends(reader: Callable[..., Reader], follower: Server) -> None:
-    one, ended = reader(statement_seconds=30.0), []
+def test_statements_that_somebody_ends(connect: Callable[..., LeaderConnection], leader: Server) -> None:
+    one, ended = connect(statement_seconds=30.0), []
 
     def slow(ask: Any) -> Any:
         if not ended:
-            ended.append(follower.execute(f"KILL QUERY {ask.thread_id()}"))
+            ended.append(leader.execute(f"KILL QUERY {ask.thread_id()}"))
         return servers.rows(ask, "SELECT COUNT(*) FROM information_schema.columns")
 
     assert one.use(slow)
     with pytest.raises(Exception, match=r"longer than limits\.statement_seconds"):
-        reader(statement_seconds=0.05).rows(
+        connect(statement_seconds=0.05).rows(
             "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b"
         )
 
 
-def test_slots_count_readers(reader: Callable[..., Reader], follower: Server) -> None:
-    one, two = reader(slots=1), reader(slots=1)
+def test_slots_count_connections(connect: Callable[..., LeaderConnection], leader: Server) -> None:
+    one, two = connect(slots=1), connect(slots=1)
     soon = time.time() - 1
     assert one.take_slot(soon)
     assert not two.take_slot(soon)
-    # a reader that is cut off takes its slot along
-    follower.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}")
+    # one that is cut off takes its slot along
+    leader.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}")
     assert one.rows("SELECT 1")
     assert not two.take_slot(soon)
     one.free_slot()
@@ -237,25 +242,27 @@ def test_slots_count_readers(reader: Callable[..., Reader], follower: Server) ->
     one.free_slot()
 
 
-def test_a_server_that_is_away(reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_away(connect: Callable[..., LeaderConnection], monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = Server("127.0.0.1", 1)
-    with pytest.raises(ServerGoneError), (away := reader(nobody)).at_once():
+    with pytest.raises(ServerGoneError), (away := connect(nobody)).at_once():
         away.rows("SELECT 1")
     monkeypatch.setattr(servers, "PATIENCE", 0.5)
     began = time.monotonic()
     with pytest.raises(ServerGoneError):
-        reader(nobody).rows("SELECT 1")
+        connect(nobody).rows("SELECT 1")
     assert 0.5 <= time.monotonic() - began < 5
 
 
-def test_the_audit_pauses(running: Replication, reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch) -> None:
-    leader, follower = reader(running.leader), reader()
-    where = position_query(follower, running.system_database, running.topic.name)
+def test_the_audit_pauses(
+    running: Replication, connect: Callable[..., LeaderConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = FollowerConnection(address(running.follower), running.system_database, running.topic.name)
+    pair = Pair(connect(running.leader), follower)
     monkeypatch.setattr(throttle, "INTERVAL", 0.0)
     monkeypatch.setattr(throttle, "PATIENCE", 0.0)
 
     def allows(**limits: Any) -> bool:
-        return Throttle(Limits(**limits), leader, follower, where, 1.0).allows(1)
+        return Throttle(Limits(**limits), pair, 1.0).allows(1)
 
     assert allows(leader_threads=1000)
     assert not allows(leader_threads=0)
@@ -266,6 +273,7 @@ def test_the_audit_pauses(running: Replication, reader: Callable[..., Reader], m
     running.consumer.start()
     running.catch_up()
     assert allows(lag_seconds=0.2)
+    pair.close()
 
 
 # changes without an event
@@ -278,7 +286,7 @@ def test_rows_that_change_with_the_row_they_refer_to(
     own_server: StartServer,
     follower: Server,
     database: str,
-    reader: Callable[..., Reader],
+    connect: Callable[..., LeaderConnection],
 ) -> None:
     """What InnoDB cascades, as all of it before MySQL 9.6, is in no event: those of the row above must do."""
     leader = own_server((*LEADER, f"--loose-innodb-native-foreign-keys={native}"), server_id=11)
@@ -298,7 +306,7 @@ def test_rows_that_change_with_the_row_they_refer_to(
 
     columns = tuple(Column(name, "int", "int", None, True, False) for name in ("id", "up"))
     with History(replication.topic, {low: Shape(low, columns, ("id",))}) as history:
-        history.know_cascades(silent_cascades(reader(leader)))
+        history.know_cascades(silent_cascades(connect(leader)))
         assert history.touched({low: [key]}, before, after, 5.0).keys[low] == {key}
         assert history.image_at(low, key, before) == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 1}}
         last = history.image_at(low, key, after)

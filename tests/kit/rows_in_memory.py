@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.rows.ranges import Range, Reading, inside
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 
 
 def shape_of(*key: str) -> Shape:
@@ -31,9 +31,9 @@ class Table:
         self._db.executemany(f"INSERT OR IGNORE INTO d.t VALUES ({marks})", keys)
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> ServerConnection:
         """What the audit takes for a server."""
-        return cast(Reader, self)
+        return cast(ServerConnection, self)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         self.asked += 1

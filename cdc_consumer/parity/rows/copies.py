@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from cdc_consumer.parity.rows.leaves import Compared
 from cdc_consumer.parity.rows.ranges import Reading
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.pair import Pair
 
 #: hashes of rows that differ which one SELECT asks for: each costs a scan of the table
 BATCH = 20_000
 
 
-def compare(reading: Reading, leader: Reader, follower: Reader, found: Compared) -> None:
+def compare(reading: Reading, pair: Pair, found: Compared) -> None:
     """Compare the whole table; its suspects are hashes."""
-    with ThreadPoolExecutor(1) as beside:
-        theirs = beside.submit(leader.rows, reading.multiset())
-        ours = follower.rows(reading.multiset())[0]
-        ((count, *lanes),) = theirs.result()
+    (leader,), (follower,) = pair.both(lambda server: server.rows(reading.multiset()))
     found.leaves += 1
-    found.leader_rows += count
-    found.follower_rows += ours[0]
-    found.digest = sum(int(lane or 0) << 96 * place for place, lane in enumerate(lanes)) % (1 << 256)
-    if (count, *lanes) == tuple(ours):
+    found.leader_rows += leader[0]
+    found.follower_rows += follower[0]
+    found.digest = sum(int(lane or 0) << 96 * place for place, lane in enumerate(leader[1:])) % (1 << 256)
+    if leader == follower:
         return
     found.dirty_leaves += 1
-    found.suspects += [
-        ((row,), 0.0) for row in _unequal(leader.stream(reading.counted()), follower.stream(reading.counted()))
-    ]
+    rows = _unequal(pair.leader.stream(reading.counted()), pair.follower.stream(reading.counted()))
+    found.suspects += [((row,), 0.0) for row in rows]
 
 
 def _unequal(theirs: Iterator[tuple[str | None, int]], ours: Iterator[tuple[str | None, int]]) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cdc_consumer.parity.rows.ranges import Key, Range, Reading, is_integer
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 
 
 class Steps:
     """Finds the ends of the leaves of one range, in order."""
 
-    def __init__(self, reading: Reading, reader: Reader, part: Range, leaf_rows: int) -> None:
+    def __init__(self, reading: Reading, reader: ServerConnection, part: Range, leaf_rows: int) -> None:
         self._reading = reading
         #: who is asked
         self.reader = reader
@@ -25,7 +25,9 @@ class Steps:
 class NumberSteps(Steps):
     """Of a key that is one whole number: counts on without asking, and learns from each leaf how far to go."""
 
-    def __init__(self, reading: Reading, reader: Reader, part: Range, leaf_rows: int, expected_rows: int) -> None:
+    def __init__(
+        self, reading: Reading, reader: ServerConnection, part: Range, leaf_rows: int, expected_rows: int
+    ) -> None:
         super().__init__(reading, reader, part, leaf_rows)
         first, last = (self._end("ASC", part.low), self._end("DESC", part.high))
         self._first, self._last = first or 0, last or 0
@@ -46,7 +48,7 @@ class NumberSteps(Steps):
         return (str(end),) if end < self._last else None
 
 
-def steps(reading: Reading, reader: Reader, part: Range, leaf_rows: int, expected_rows: int) -> Steps:
+def steps(reading: Reading, reader: ServerConnection, part: Range, leaf_rows: int, expected_rows: int) -> Steps:
     """The cheapest way for this table's key."""
     if is_integer(reading.shape):
         return NumberSteps(reading, reader, part, leaf_rows, expected_rows)

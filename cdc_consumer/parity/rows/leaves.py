@@ -10,7 +10,8 @@ from typing import Any
 
 from cdc_consumer.parity.rows.leaf_ends import Steps, steps
 from cdc_consumer.parity.rows.ranges import Key, Range, Reading
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
+from cdc_consumer.parity.servers.pair import Pair
 
 #: a leaf of which a side holds more times the wanted rows is cut again before its hashes are fetched
 OVERSIZED = 4
@@ -41,10 +42,10 @@ class Compared:
 class Leaves:
     """Both sides of one table, read at once from two threads."""
 
-    def __init__(self, reading: Reading, leader: Reader, follower: Reader, leaf_rows: int) -> None:
+    def __init__(self, reading: Reading, pair: Pair, leaf_rows: int) -> None:
         self._reading = reading
-        self._leader = leader
-        self._follower = follower
+        self._leader = pair.leader
+        self._follower = pair.follower
         self._leaf_rows = leaf_rows
         self._beside = ThreadPoolExecutor(1)
 
@@ -92,7 +93,7 @@ class Leaves:
     def _oversized(self, count: int) -> bool:
         return count > OVERSIZED * self._leaf_rows
 
-    def _steps_of(self, larger: Reader, part: Range, low: Key | None) -> tuple[Steps, Key | None]:
+    def _steps_of(self, larger: ServerConnection, part: Range, low: Key | None) -> tuple[Steps, Key | None]:
         ends = Steps(self._reading, larger, part, self._leaf_rows)
         return ends, ends.after(low, 0)
 
@@ -117,11 +118,11 @@ class Leaves:
             if leader.get(key) is None or leader.get(key) != ours.get(key):
                 yield key
 
-    def _digest(self, reader: Reader, part: Range) -> tuple[int, bytes]:
+    def _digest(self, reader: ServerConnection, part: Range) -> tuple[int, bytes]:
         ((count, xor),) = reader.rows(self._reading.digest(part))
         return count, xor
 
-    def _hashes(self, reader: Reader, part: Range) -> dict[Key, str | None]:
+    def _hashes(self, reader: ServerConnection, part: Range) -> dict[Key, str | None]:
         return split_keys(reader.rows(self._reading.hashes(part)))
 
 

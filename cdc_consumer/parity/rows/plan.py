@@ -11,7 +11,7 @@ from cdc_consumer.parity.rows.ranges import EVERYTHING, Reading
 from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.rows.task import Task
 from cdc_consumer.parity.schema.read import ColumnRecord, Schema, TableRecord
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 from shared.errors import AuditError, ProfileError, ServerGoneError
 from shared.profile import Filters
 
@@ -56,7 +56,7 @@ def refuse_unknown(filters: Filters, databases: Collection[str]) -> None:
         raise ProfileError("filters.exclude_dbs leaves no database to compare")
 
 
-def check_where(where: str, shapes: Iterable[Shape], follower: Reader) -> None:
+def check_where(where: str, shapes: Iterable[Shape], follower: ServerConnection) -> None:
     """Raises ProfileError when --where is no condition on the rows of one of the tables."""
     for shape in shapes:
         try:
@@ -143,7 +143,7 @@ def _key(leader: TableRecord, follower: TableRecord) -> tuple[str, ...]:
 
 
 def tasks(
-    shape: Shape, record: TableRecord, follower: Reader, cores: int, sizes: Sizes, where: str
+    shape: Shape, record: TableRecord, follower: ServerConnection, cores: int, sizes: Sizes, where: str
 ) -> tuple[list[Task], str]:
     """The ranges of one table as tasks numbered from 0, and how they were found: see TableResult.split."""
     if not shape.key:

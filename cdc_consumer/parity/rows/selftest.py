@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Column, Shape
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 from cdc_consumer.sql.column_types import INTEGERS
 from shared.errors import AuditError
 from shared.mysql import quote_name
@@ -69,7 +69,7 @@ def _something(column: Column) -> str:
     return "0" if kind in _INTEGERS or kind in ("float", "double", "decimal", "year", "time") else "x''"
 
 
-def check(shape: Shape, reader: Reader) -> None:
+def check(shape: Shape, reader: ServerConnection) -> None:
     """Raises AuditError when altering a column of the first rows leaves their hash as it was."""
     changes = [(column, change) for column in shape.columns for change in _altered(column)]
     for start in range(0, len(changes), COLUMNS):

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from cdc_consumer.parity.literal import CODECS, Bytes, Number, Text, parse
 from cdc_consumer.parity.rows.ranges import EVERYTHING, Key, Range, Reading, is_integer
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 
 #: a range is cut again when its guessed rows exceed the wanted ones by this factor
 HEAVY = 2.0
@@ -25,7 +25,7 @@ LOOK_BYTES = 6
 _CHARSETS = frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"})
 
 
-def split(reading: Reading, follower: Reader, rows: int, wanted: int) -> tuple[list[Range], str]:
+def split(reading: Reading, follower: ServerConnection, rows: int, wanted: int) -> tuple[list[Range], str]:
     """Ranges in key order that together hold every possible key, and the method: see TableResult.split.
 
     `rows` is a guess of the table's rows, `wanted` how many a range should have.
@@ -41,7 +41,7 @@ def split(reading: Reading, follower: Reader, rows: int, wanted: int) -> tuple[l
     return [Range(*pair) for pair in pairwise(ends)], method
 
 
-def _bounds(reading: Reading, follower: Reader, part: Range, rows: int, wanted: int, depth: int) -> list[Key]:
+def _bounds(reading: Reading, follower: ServerConnection, part: Range, rows: int, wanted: int, depth: int) -> list[Key]:
     """Keys inside the range, in order, that cut it into pieces of about `wanted` rows."""
     assert part.low is not None and part.high is not None
     found = list(_probes(reading, follower, part.low, part.high, max(2, -(-rows // wanted))))
@@ -60,12 +60,12 @@ def _bounds(reading: Reading, follower: Reader, part: Range, rows: int, wanted: 
     return result
 
 
-def _guess(reading: Reading, follower: Reader, part: Range) -> int:
+def _guess(reading: Reading, follower: ServerConnection, part: Range) -> int:
     # columns of EXPLAIN: id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, ...
     return int(follower.rows(reading.estimate(part))[0][9] or 0)
 
 
-def _probes(reading: Reading, follower: Reader, low: Key, high: Key, parts: int) -> Iterator[Key]:
+def _probes(reading: Reading, follower: ServerConnection, low: Key, high: Key, parts: int) -> Iterator[Key]:
     """The keys that follow points laid evenly between the two, found by the server in its own order."""
     # columns in which both are alike say nothing; points are laid in the first that differs
     place = next((index for index, pair in enumerate(zip(low, high, strict=True)) if pair[0] != pair[1]), None)
@@ -119,7 +119,7 @@ def _between(low: int, high: int, parts: int) -> list[int]:
     return [value for value in dict.fromkeys(found) if low < value < high]
 
 
-def _walk(reading: Reading, follower: Reader, part: Range, wanted: int) -> Iterator[Key]:
+def _walk(reading: Reading, follower: ServerConnection, part: Range, wanted: int) -> Iterator[Key]:
     """Every `wanted`th key, found by reading the index: for keys no points can be laid between."""
     low = part.low
     while True:

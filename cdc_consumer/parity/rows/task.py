@@ -9,7 +9,7 @@ from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.rows import copies
 from cdc_consumer.parity.rows.leaves import Compared, Leaves
 from cdc_consumer.parity.rows.ranges import Range, Reading
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.pair import Pair, open_pair
 from cdc_consumer.parity.servers.throttle import Throttle
 from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
 from shared.profile import ParityProfile
@@ -33,7 +33,6 @@ class Setup:
     """What all tasks of a wave share."""
 
     profile: ParityProfile
-    position_sql: str
     #: tasks that run at the same time
     workers: int
     #: time.time() at which tasks give back what is left, so that the driver can keep what is known
@@ -59,7 +58,7 @@ class Outcome:
 MOST_SUSPECTS = 10_000
 
 #: of this process; Spark uses a worker for many tasks
-_readers: dict[ParityProfile, tuple[Reader, Reader]] = {}
+_pairs: dict[ParityProfile, Pair] = {}
 
 
 def run(task: Task, setup: Setup) -> Outcome:
@@ -68,40 +67,41 @@ def run(task: Task, setup: Setup) -> Outcome:
     if time.time() > setup.until:
         return outcome
     began = time.monotonic()
-    leader, follower = _connections(setup)
+    pair = _pair(setup.profile)
     try:
-        if leader.take_slot(setup.until) and follower.take_slot(setup.until):
-            outcome.rest = _compare(task, setup, leader, follower, outcome)
+        if pair.leader.take_slot(setup.until) and pair.follower.take_slot(setup.until):
+            outcome.rest = _compare(task, setup, pair, outcome)
     except ServerGoneError as error:
         return Outcome(task, Compared(), rest=task.part, error=causes(error), gone=True)
     except CdcError as error:
         outcome.rest, outcome.error, outcome.moved = None, causes(error), isinstance(error, TableMovedError)
     finally:
-        leader.free_slot()
-        follower.free_slot()
+        pair.leader.free_slot()
+        pair.follower.free_slot()
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def _connections(setup: Setup) -> tuple[Reader, Reader]:
-    profile = setup.profile
-    if profile not in _readers:
-        limits = profile.limits
-        seconds = limits.statement_seconds
-        leader = Reader("leader", profile.leader, statement_seconds=seconds, slots=limits.leader_connections)
-        follower = Reader("follower", profile.follower, statement_seconds=seconds, slots=limits.follower_connections)
-        _readers[profile] = (leader, follower)
-    return _readers[profile]
+def close_pairs() -> None:
+    """Close the connections this process keeps for the next task."""
+    while _pairs:
+        _pairs.popitem()[1].close()
 
 
-def _compare(task: Task, setup: Setup, leader: Reader, follower: Reader, outcome: Outcome) -> Range | None:
+def _pair(profile: ParityProfile) -> Pair:
+    if profile not in _pairs:
+        _pairs[profile] = open_pair(profile, with_slots=True)
+    return _pairs[profile]
+
+
+def _compare(task: Task, setup: Setup, pair: Pair, outcome: Outcome) -> Range | None:
     """What is left of the range."""
     reading = Reading(task.shape, task.where)
     if not task.shape.key:
-        outcome.compared = _copies(reading, leader, follower)
+        outcome.compared = _copies(reading, pair)
         return None
-    throttle = Throttle(setup.profile.limits, leader, follower, setup.position_sql, 1 / setup.workers)
-    with Leaves(reading, leader, follower, task.leaf_rows) as leaves:
+    throttle = Throttle(setup.profile.limits, pair, 1 / setup.workers)
+    with Leaves(reading, pair, task.leaf_rows) as leaves:
         before = 0
         for rest in leaves.compare(task.part, task.expected_rows, outcome.compared):
             rows, before = outcome.compared.leader_rows - before, outcome.compared.leader_rows
@@ -111,10 +111,10 @@ def _compare(task: Task, setup: Setup, leader: Reader, follower: Reader, outcome
     return None
 
 
-def _copies(reading: Reading, leader: Reader, follower: Reader) -> Compared:
+def _copies(reading: Reading, pair: Pair) -> Compared:
     """The table is read in one go: when a link breaks, from its beginning once more."""
     try:
-        copies.compare(reading, leader, follower, found := Compared())
+        copies.compare(reading, pair, found := Compared())
     except ServerGoneError:
-        copies.compare(reading, leader, follower, found := Compared())
+        copies.compare(reading, pair, found := Compared())
     return found

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from cdc_consumer.parity import canonical
-from cdc_consumer.sql.positions import PositionTables
 from shared.errors import AuditError, ServerGoneError, TableMovedError
 from shared.mysql import (
     Connection,
@@ -17,7 +16,6 @@ from shared.mysql import (
     error_number,
     error_text,
     is_link_error,
-    quote_name,
     rows,
     stream,
 )
@@ -45,11 +43,11 @@ SILENCE = 30.0
 SNAPSHOTS = 5
 
 
-class Reader:
+class ServerConnection:
     """One connection to one of the two servers, opened when it is first used."""
 
     def __init__(self, role: Role, address: Database, *, statement_seconds: float = 600.0, slots: int = 0) -> None:
-        """`slots`: how many readers of all processes may hold one at a time, see `take_slot`."""
+        """`slots`: how many connections of all processes may hold one at a time, see `take_slot`."""
         self.role = role
         self.address = address
         self._slots = slots
@@ -58,7 +56,6 @@ class Reader:
         #: seconds the server may be away before that is an error
         self._patience = PATIENCE
         self._connection: Connection | None = None
-        self._status = "SHOW BINARY LOG STATUS"
 
     def __str__(self) -> str:
         return f"{self.role} {self.address}"
@@ -104,21 +101,8 @@ class Reader:
         finally:
             self._patience = before
 
-    def position(self) -> str:
-        """Where the server writes its binlog next, as file:offset."""
-        try:
-            found = self.rows(self._status)
-        except AuditError as error:
-            if self._status.startswith("SHOW MASTER") or error_number(error.__cause__ or error) != 1064:
-                raise
-            self._status = "SHOW MASTER STATUS"  # before 8.2
-            found = self.rows(self._status)
-        if not found:
-            raise AuditError(f"the {self} writes no binlog")
-        return f"{found[0][0]}:{found[0][1]}"
-
     def take_slot(self, until: float) -> bool:
-        """Wait until fewer than `slots` readers of this server hold one; MySQL's own named locks count them.
+        """Wait until fewer than `slots` connections to this server hold one; MySQL's own named locks count them.
 
         False when that is not so by `until`, as time.time() tells it.
         """
@@ -135,7 +119,7 @@ class Reader:
         return any(rows(connection, sql) == [(1,)] for sql in locks)
 
     def free_slot(self) -> None:
-        """Let another reader have the slot."""
+        """Let another connection have the slot."""
         if self._slot_held and self._connection is not None:
             try:
                 rows(self._connection, "SELECT RELEASE_ALL_LOCKS()")
@@ -194,21 +178,3 @@ def _passes(error: BaseException) -> bool:
     """True when the same may succeed on a new connection."""
     timed_out = "execution time" in error_text(error)
     return is_link_error(error) or (error_number(error) in ENDED and not timed_out)
-
-
-def position_query(follower: Reader, system_database: str, topic: str | None) -> str:
-    """SELECT of the follower's row in `position`, see positions.mark_from. Raises AuditError without exactly one."""
-    table = f"{quote_name(system_database)}.`position`"
-    try:
-        topics = [name for (name,) in follower.rows(f"SELECT DISTINCT topic FROM {table}")]
-    except TableMovedError:
-        topics = []
-    if topic is None and len(topics) == 1:
-        topic = topics[0]
-    if topic is None or topic not in topics:
-        which = f"topic {topic}" if topic is not None else "one topic; name it in [topic]"
-        raise AuditError(
-            f"{table} on the {follower} has no position of {which}"
-            f" (it has {', '.join(topics) or 'none'}): has the consumer ever run there?"
-        )
-    return PositionTables(system_database, topic).read()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 
-from cdc_consumer.parity.servers.connection import Reader
-from cdc_consumer.parity.servers.fence import lag_seconds
+from cdc_consumer.parity.servers.pair import Pair
 from shared.profile import WINDOW, Limits
 
 #: seconds between two looks at the servers
@@ -41,11 +40,9 @@ def window_opens(window: str, now: datetime) -> datetime:
 class Throttle:
     """Of one worker; `share` is the part of the allowed rows that is its own."""
 
-    def __init__(self, limits: Limits, leader: Reader, follower: Reader, position_sql: str, share: float) -> None:
+    def __init__(self, limits: Limits, pair: Pair, share: float) -> None:
         self._limits = limits
-        self._leader = leader
-        self._follower = follower
-        self._position_sql = position_sql
+        self._pair = pair
         self._seconds_a_row = 0.0 if limits.rows_per_second is None else 1 / (limits.rows_per_second * share)
         self._next_look = time.monotonic() + INTERVAL
         self._paid_until = time.monotonic()
@@ -66,11 +63,7 @@ class Throttle:
         return window_closes(self._limits.window, datetime.now()) is not None
 
     def _busy(self) -> bool:
-        if threads_running(self._leader) > self._limits.leader_threads:
+        if self._pair.leader.threads_running() > self._limits.leader_threads:
             return True
-        lag = lag_seconds(self._leader, self._follower, self._position_sql)
+        lag = self._pair.lag()
         return lag is not None and lag > self._limits.lag_seconds
-
-
-def threads_running(leader: Reader) -> int:
-    return int(leader.rows("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])

@@ -48,14 +48,12 @@ class Scan:
         shapes: Sequence[Shape],
         where: str,
         leaf_rows: int,
-        position_sql: str,
     ) -> None:
         self._profile = profile
         self._state = state
         self._shapes = shapes
         self._where = where
         self._leaf_rows = leaf_rows
-        self._position_sql = position_sql
         #: tables that changed their definition, and the server's words
         self.moved: dict[int, str] = {}
 
@@ -91,9 +89,7 @@ class Scan:
 
     def _setup(self, spark: Cluster, elapsed: float) -> Setup:
         least, most = WAVE_SECONDS
-        return Setup(
-            self._profile, self._position_sql, spark.workers, time.time() + min(max(elapsed, least), most)
-        )  # fmt: skip
+        return Setup(self._profile, spark.workers, time.time() + min(max(elapsed, least), most))
 
     def _wait_for_window(self, stopped: Callable[[], bool]) -> bool:
         """Sleep until rows may be read; True when it had to."""

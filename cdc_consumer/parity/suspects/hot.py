@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from cdc_consumer.parity.model import Difference, Evidence, Kind
 from cdc_consumer.parity.rows.ranges import Key, Reading
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Ask, Reader
+from cdc_consumer.parity.servers.connection import Ask
+from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.state import Suspect
 from cdc_consumer.parity.suspects.rows_by_key import Images, Row
 from cdc_consumer.parity.witness.history import UNKNOWN, History, Image, Unknown
-from cdc_consumer.sql.positions import mark_from
 from cdc_consumer.sql.predicates import exactly
 from shared.events import Position
 from shared.mysql import quote_name
@@ -36,11 +35,9 @@ class _Look(NamedTuple):
 class Hot:
     """Judges rows by their last images."""
 
-    def __init__(self, leader: Reader, follower: Reader, position_sql: str, history: History, seconds: float) -> None:
+    def __init__(self, pair: Pair, history: History, seconds: float) -> None:
         """`seconds` without a record that the topic may take to come to a position."""
-        self._leader = leader
-        self._follower = follower
-        self._position_sql = position_sql
+        self._pair = pair
         self._history = history
         self._seconds = seconds
 
@@ -57,11 +54,11 @@ class Hot:
         # what narrows the audit must not hide a row whose image the topic holds
         images = Images(Reading(shape))
         keys = [suspect.key for suspect in suspects]
-        look = self._follower.frozen(lambda ask: self._look(images, keys, ask))
+        look = self._pair.follower.frozen(lambda ask: self._look(images, keys, ask))
         for suspect in suspects:
             if suspect.key in look.right:
                 suspect.state = "equal"
-        theirs = images.read(self._leader.rows, sorted(look.wrong))
+        theirs = images.read(self._pair.leader.rows, sorted(look.wrong))
         found = []
         if look.wrong and not self._altered(images, look):
             for suspect in suspects:
@@ -73,8 +70,8 @@ class Hot:
         return found
 
     def _look(self, images: Images, keys: Sequence[Key], ask: Ask) -> _Look:
-        mark = mark_from(ask(self._position_sql)[0])
-        at = Position(mark.file, mark.leader_offset)
+        at = self._pair.follower.applied(ask).position
+        assert at is not None  # the suspects were looked at behind a fence it had reached
         rows = images.read(ask, keys)
         table = images.shape.name
         told = self._history.images_at({table: keys}, at)[table]
@@ -84,7 +81,7 @@ class Hot:
 
     def _altered(self, images: Images, look: _Look) -> bool:
         """True when a statement may have changed the table before the position after it was written."""
-        until = fence.leader_position(self._leader)
+        until = self._pair.leader.position()
         touched = self._history.touched({images.shape.name: look.wrong}, look.at, until, self._seconds)
         return images.shape.name.database in touched.ddl
 

@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from cdc_consumer.parity.model import Difference, Evidence, Kind, Shape
 from cdc_consumer.parity.rows.ranges import Key, Reading
-from cdc_consumer.parity.servers.connection import Ask, Reader
+from cdc_consumer.parity.servers.connection import Ask
+from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.state import Suspect
 from cdc_consumer.sql import literals
 
@@ -49,12 +50,12 @@ class Images:
                     seen[tuple(row[:-1])] = row[-1] or ""
         return seen
 
-    def rows(self, suspects: Sequence[Suspect], theirs: Seen, ours: Seen, leader: Reader, follower: Reader) -> Rows:
+    def rows(self, suspects: Sequence[Suspect], theirs: Seen, ours: Seen, pair: Pair) -> Rows:
         """The whole rows of suspects whose sides differ."""
         if not suspects:
             return Rows(self.shape, {}, {}, theirs, ours)
         keys = [suspect.key for suspect in suspects]
-        return Rows(self.shape, self.read(leader.rows, keys), self.read(follower.rows, keys), theirs, ours)
+        return Rows(self.shape, self.read(pair.leader.rows, keys), self.read(pair.follower.rows, keys), theirs, ours)
 
     def read(self, ask: Ask, keys: Sequence[Key]) -> dict[Key, Row]:
         """The whole rows with these keys that are there; of a table without a key with these hashes."""

@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdc_consumer.parity.model import Evidence, Round
-from cdc_consumer.parity.servers import fence
-from cdc_consumer.parity.servers.connection import Ask, Reader
+from cdc_consumer.parity.servers.connection import Ask
+from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.state import State, Suspect
 from cdc_consumer.parity.suspects.hot import Hot
 from cdc_consumer.parity.suspects.rows_by_key import Images, Rows, Seen
 from cdc_consumer.parity.witness.history import History
-from cdc_consumer.sql.positions import mark_from
 from shared.errors import AuditError, EventError, ServerGoneError, TableMovedError, TopicError
 from shared.events import Position
 from shared.recovery import sleep
@@ -77,17 +76,14 @@ class Settlement:
     """Settles the suspects of a run, round by round."""
 
     def __init__(
-        self, state: State, images: Sequence[Images], leader: Reader, follower: Reader, position_sql: str,
-        history: History | None, fence_seconds: float,
-    ) -> None:  # fmt: skip
+        self, state: State, images: Sequence[Images], pair: Pair, history: History | None, fence_seconds: float
+    ) -> None:
         """`images` read the rows of each table, by the index the suspects name it with."""
         self._state = state
         self._images = images
-        self._leader = leader
-        self._follower = follower
-        self._position_sql = position_sql
+        self._pair = pair
         self._history = history
-        self._hot = None if history is None else Hot(leader, follower, position_sql, history, fence_seconds)
+        self._hot = None if history is None else Hot(pair, history, fence_seconds)
         self._seconds = fence_seconds
         #: the follower did not reach the last fence
         self._stalled = False
@@ -150,39 +146,37 @@ class Settlement:
 
     def _settle(self, by_table: Mapping[int, list[Suspect]]) -> None:
         everything = [each for suspects in by_table.values() for each in suspects]
-        before = fence.leader_position(self._leader)
-        first = self._look(by_table, self._leader.rows)
-        edge = fence.leader_position(self._leader)
-        if not self._reach(edge):
+        leader, follower = self._pair.leader, self._pair.follower
+        before = leader.position()
+        first = self._look(by_table, leader.rows)
+        fence = leader.position()
+        if not self._reach(fence):
             if not self._stopped():
-                self._end(everything, self._late(edge))
+                self._end(everything, self._late(fence))
             return
-        mark, ours = self._follower.frozen(
-            lambda ask: (mark_from(ask(self._position_sql)[0]), self._look(by_table, ask))
-        )
-        second = self._look(by_table, self._leader.rows)
-        at = Position(mark.file, mark.leader_offset)
-        interval = Interval(before, edge, fence.leader_position(self._leader), at)
+        at, ours = follower.frozen(lambda ask: (follower.applied(ask).position, self._look(by_table, ask)))
+        second = self._look(by_table, leader.rows)
+        assert at is not None  # it has reached the fence
+        interval = Interval(before, fence, leader.position(), at)
         if not interval.in_order:
             self._end(everything, _strange(interval))
             return
         for shape, suspects in by_table.items():
             self._judge(shape, suspects, first[shape], ours[shape], second[shape], interval)
 
-    def _reach(self, edge: Position) -> bool:
+    def _reach(self, fence: Position) -> bool:
         """Wait for the follower; but not again for each group when it does not move."""
         began = time.monotonic()
         seconds = 0.0 if self._stalled else self._seconds
-        reached = fence.wait_until_applied(self._follower, self._position_sql, edge, seconds, self._stopped)
+        reached = self._pair.wait_until_applied(fence, seconds, self._stopped)
         self._waited += time.monotonic() - began
         self._stalled = reached is None
         return reached is not None
 
-    def _late(self, edge: Position) -> str:
-        mark = fence.applied(self._follower, self._position_sql)
+    def _late(self, fence: Position) -> str:
         return (
-            f"the follower did not reach {edge} within {self._seconds:g} s (it is at"
-            f" {mark.file}:{mark.leader_offset}): is the consumer running?"
+            f"the follower did not reach {fence} within {self._seconds:g} s (it is at"
+            f" {self._pair.follower.applied().position or 'its beginning'}): is the consumer running?"
         )
 
     def _look(self, by_table: Mapping[int, list[Suspect]], ask: Ask) -> dict[int, Seen]:
@@ -205,7 +199,7 @@ class Settlement:
                 hot.append(suspect)
         # a table without a key is read in one go
         for part in _parts(candidates, ROWS if images.shape.key else GROUP):
-            rows = images.rows(part, first, ours, self._leader, self._follower)
+            rows = images.rows(part, first, ours, self._pair)
             touched = set() if interval.idle else self._touched(rows, part, interval)
             hot += [each for each in part if each.id in touched]
             self._prove([each for each in part if each.id not in touched], rows, interval)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from cdc_consumer.parity.model import TableName
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.connection import ServerConnection
 from shared.mysql import variables
 
 #: of newer servers; OFF where the statement, and with it the binlog, tells of all rows
@@ -20,7 +20,7 @@ WHERE r.UPDATE_RULE IN ('CASCADE', 'SET NULL') OR r.DELETE_RULE IN ('CASCADE', '
 """
 
 
-def silent_cascades(leader: Reader) -> Mapping[TableName, frozenset[TableName]]:
+def silent_cascades(leader: ServerConnection) -> Mapping[TableName, frozenset[TableName]]:
     """Table -> the tables of which rows may change with its own, without an event."""
     told = leader.use(lambda connection: variables(connection, VARIABLE))
     if told.get(VARIABLE) == "OFF":

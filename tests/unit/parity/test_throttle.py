@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_consumer.parity.servers import throttle
-from cdc_consumer.parity.servers.connection import Reader
+from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.servers.throttle import PATIENCE, Throttle, window_closes, window_opens
 from shared.profile import Limits
 
@@ -67,13 +67,19 @@ class Servers:
 
     def __init__(self) -> None:
         self.threads = 1
-        self.lag: float | None = 0.0
         self.looks = 0
+        self.seconds: float | None = 0.0
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        assert "Threads_running" in sql
+    @property
+    def leader(self) -> Servers:
+        return self
+
+    def threads_running(self) -> int:
         self.looks += 1
-        return [("Threads_running", str(self.threads))]
+        return self.threads
+
+    def lag(self) -> float | None:
+        return self.seconds
 
 
 @pytest.fixture
@@ -84,15 +90,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
-    servers = Servers()
-    monkeypatch.setattr(throttle, "lag_seconds", lambda *_: servers.lag)
-    return servers
+def servers() -> Servers:
+    return Servers()
 
 
 def of_limits(servers: Servers, share: float = 1.0, **limits: Any) -> Throttle:
-    reader = cast(Reader, servers)
-    return Throttle(Limits(**limits), reader, reader, "SELECT the position", share)
+    return Throttle(Limits(**limits), cast(Pair, servers), share)
 
 
 @pytest.mark.parametrize("rows", [1, 100, 5000])
@@ -134,7 +137,7 @@ def test_the_work_is_given_back_when_a_server_stays_busy(
     threads: int, lag: float, clock: Clock, servers: Servers
 ) -> None:
     allowed = of_limits(servers, leader_threads=10, lag_seconds=5.0)
-    servers.threads, servers.lag = threads, lag
+    servers.threads, servers.seconds = threads, lag
     clock.now += 2
     began = clock.now
     assert not allowed.allows(1)
@@ -144,7 +147,7 @@ def test_the_work_is_given_back_when_a_server_stays_busy(
 @pytest.mark.parametrize("lag", [None, 5.0])
 def test_a_lag_that_is_small_or_not_known_holds_nothing_up(lag: float | None, clock: Clock, servers: Servers) -> None:
     allowed = of_limits(servers, lag_seconds=5.0)
-    servers.lag = lag
+    servers.seconds = lag
     for _ in range(100):
         clock.now += 0.1
         began = clock.now

@@ -1,0 +1,149 @@
+"""The leader and the follower of an audit: how far each of them is, and waiting for one to reach the other.
+
+A position read *after* rows were read from the leader is a fence: MySQL writes its binlog before a change becomes
+visible, so whatever the rows showed lies before it. (`gtid_executed` is not: it grows after the change is visible.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from cdc_consumer.parity.servers.connection import Ask, ServerConnection
+from cdc_consumer.sql.positions import Mark, PositionTables, mark_from
+from shared.errors import AuditError, TableMovedError
+from shared.events import Position
+from shared.mysql import error_number, quote_name
+from shared.profile import Database, ParityProfile
+
+T = TypeVar("T")
+#: seconds between two looks at the follower
+POLL = 0.02
+
+
+class LeaderConnection(ServerConnection):
+    """A connection to the leader, which also tells how far its binlog is and how busy the server is."""
+
+    def __init__(self, address: Database, *, statement_seconds: float = 600.0, slots: int = 0) -> None:
+        super().__init__("leader", address, statement_seconds=statement_seconds, slots=slots)
+        self._status = "SHOW BINARY LOG STATUS"
+
+    def position(self) -> Position:
+        """Ask where the leader writes its binlog next."""
+        try:
+            found = self.rows(self._status)
+        except AuditError as error:
+            if self._status.startswith("SHOW MASTER") or error_number(error.__cause__ or error) != 1064:
+                raise
+            self._status = "SHOW MASTER STATUS"  # before 8.2
+            found = self.rows(self._status)
+        if not found:
+            raise AuditError(f"the {self} writes no binlog")
+        return Position(found[0][0], int(found[0][1]))
+
+    def threads_running(self) -> int:
+        """Ask how many threads the leader runs at this moment."""
+        return int(self.rows("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])
+
+
+class FollowerConnection(ServerConnection):
+    """A connection to the follower, which also tells how far the consumer has applied the leader's binlog."""
+
+    def __init__(
+        self, address: Database, system_database: str, topic: str | None, *, statement_seconds: float = 600.0,
+        slots: int = 0,
+    ) -> None:  # fmt: skip
+        """`topic` is the name of the one whose position is asked for; None stands for the only one there is."""
+        super().__init__("follower", address, statement_seconds=statement_seconds, slots=slots)
+        self._database = system_database
+        self._topic = topic
+        self._applied_sql: str | None = None
+
+    def applied(self, ask: Ask | None = None) -> Mark:
+        """Ask how far the follower is, inside the snapshot of `ask` when one is given.
+
+        Raises AuditError when the follower holds no position, or several and no topic says which.
+        """
+        if self._applied_sql is None:
+            self._applied_sql = PositionTables(self._database, self._find_topic()).read()
+        return mark_from((ask or self.rows)(self._applied_sql)[0])
+
+    def _find_topic(self) -> str:
+        table = f"{quote_name(self._database)}.`position`"
+        try:
+            topics = [name for (name,) in self.rows(f"SELECT DISTINCT topic FROM {table}")]
+        except TableMovedError:
+            topics = []
+        topic = topics[0] if self._topic is None and len(topics) == 1 else self._topic
+        if topic is None or topic not in topics:
+            which = f"topic {topic}" if topic is not None else "one topic; name it in [topic]"
+            raise AuditError(
+                f"{table} on the {self} has no position of {which}"
+                f" (it has {', '.join(topics) or 'none'}): has the consumer ever run there?"
+            )
+        return topic
+
+
+class Pair:
+    """Both servers; each of the two connections is used by one thread at a time."""
+
+    def __init__(self, leader: LeaderConnection, follower: FollowerConnection) -> None:
+        self.leader = leader
+        self.follower = follower
+
+    def close(self) -> None:
+        """Close both connections; what uses them later opens them again."""
+        self.leader.close()
+        self.follower.close()
+
+    def both(self, ask: Callable[[ServerConnection], T]) -> tuple[T, T]:
+        """Ask both servers at the same time; return the leader's answer and the follower's."""
+        with ThreadPoolExecutor(1) as beside:
+            leader = beside.submit(ask, self.leader)
+            follower = ask(self.follower)
+            return leader.result(), follower
+
+    def lag(self) -> float | None:
+        """Return how many seconds the follower is behind; None when it has applied nothing yet."""
+        end = self.leader.position()
+        ((now,),) = self.leader.rows("SELECT UNIX_TIMESTAMP(NOW(6))")
+        mark = self.follower.applied()
+        if _has_reached(mark, end):
+            return 0.0
+        return None if mark.committed is None else max(float(now) - mark.committed / 1e6, 0.0)
+
+    def wait_until_applied(
+        self, edge: Position, seconds: float, stopped: Callable[[], bool] = lambda: False
+    ) -> Mark | None:
+        """Return the follower's mark once it has reached `edge`; None when it does not within `seconds`."""
+        deadline = time.monotonic() + seconds
+        while True:
+            mark = self.follower.applied()
+            if _has_reached(mark, edge):
+                return mark
+            if time.monotonic() > deadline or stopped():
+                return None
+            time.sleep(POLL)
+
+
+def open_pair(profile: ParityProfile, *, with_slots: bool = False) -> Pair:
+    """Make the two connections of a profile, which open when they are first used.
+
+    `with_slots`: they take part in the profile's limits on connections that read rows, see `take_slot`.
+    """
+    limits = profile.limits
+    seconds = limits.statement_seconds
+    leader_slots, follower_slots = (limits.leader_connections, limits.follower_connections) if with_slots else (0, 0)
+    topic = None if profile.topic is None else profile.topic.name
+    return Pair(
+        LeaderConnection(profile.leader, statement_seconds=seconds, slots=leader_slots),
+        FollowerConnection(
+            profile.follower, profile.follower.system_database, topic, statement_seconds=seconds, slots=follower_slots
+        ),
+    )
+
+
+def _has_reached(mark: Mark, edge: Position) -> bool:
+    return mark.position is not None and edge <= mark.position
