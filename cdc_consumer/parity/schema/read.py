@@ -127,7 +127,7 @@ def _tables(connection: Connection, where: str) -> dict[TableName, TableRecord]:
     found = {}
     for database, table, *facts in rows(
         connection,
-        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_COLLATION, TABLE_COMMENT, TABLE_ROWS, DATA_LENGTH"
+        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_COLLATION, TABLE_COMMENT, TABLE_ROWS"
         f" FROM information_schema.TABLES WHERE {where} AND TABLE_TYPE = 'BASE TABLE'"
         " ORDER BY TABLE_SCHEMA, TABLE_NAME",
     ):
@@ -147,13 +147,13 @@ def _by_table(connection: Connection, sql: str) -> Mapping[TableName, list[tuple
 def _table(
     name: TableName, facts: list[Any], columns: Iterable[Any], keys: Iterable[Any], create: CreateTable
 ) -> TableRecord:
-    engine, collation, comment, count, length = facts
+    engine, collation, comment, count = facts
     own_columns = tuple(_column(create, *each) for each in columns)
     own_keys = tuple(_keys(create, keys))
     if len(own_columns) != len(create.columns) or len(own_keys) != len(create.keys):
         raise _Changed
     return TableRecord(
-        name, engine or "", collation or "", comment, count or 0, length or 0, own_columns, own_keys,
+        name, engine or "", collation or "", comment, count or 0, own_columns, own_keys,
         tuple(ConstraintRecord(*each) for each in create.constraints),
         create.options, create.partitioning, create.sql,
     )  # fmt: skip
@@ -211,7 +211,7 @@ def _object(connection: Connection, kind: ObjectKind, name: TableName, table: st
     if definition is None:
         raise CdcError(f"the definition of {kind.lower()} {name} is hidden; grant the account SHOW_ROUTINE ON *.*")
     context = Context(
-        shown.get("sql_mode"), shown.get("character_set_client"), shown.get("collation_connection"),
+        shown.get("sql_mode"), shown.get("collation_connection"),
         shown.get("Database Collation"), shown.get("time_zone"),
     )  # fmt: skip
     return ObjectRecord(kind, name, definition, context, table, status)

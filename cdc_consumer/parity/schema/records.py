@@ -67,9 +67,8 @@ class TableRecord:
     #: for columns that name none
     collation: str
     comment: str
-    #: estimates of the engine; bytes
+    #: the engine's estimate
     rows: int
-    data_length: int
     #: in their order; a hidden column of an index over an expression is none, the generated my_row_id is one
     columns: tuple[ColumnRecord, ...]
     keys: tuple[KeyRecord, ...]
@@ -112,7 +111,6 @@ class Context:
 
     #: None where the object has none
     sql_mode: str | None
-    character_set_client: str | None
     collation_connection: str | None
     database_collation: str | None
     time_zone: str | None

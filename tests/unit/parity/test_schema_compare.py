@@ -56,7 +56,7 @@ def table_of(sql: str, table_collation: str = "utf8mb4_0900_ai_ci", **facts: Any
     keys = tuple(KeyRecord(name, "UNIQUE" in line, ("a",), True, line) for name, line in create.keys.items())
     constraints = tuple(ConstraintRecord(*each) for each in create.constraints)
     return TableRecord(
-        NAME, "InnoDB", table_collation, "", 0, 0, columns, keys, constraints, create.options, create.partitioning, sql
+        NAME, "InnoDB", table_collation, "", 0, columns, keys, constraints, create.options, create.partitioning, sql
     )
 
 
@@ -131,7 +131,7 @@ def test_a_new_table_has_no_counter() -> None:
     assert found.fix == comment.replace("`t`", "`d`.`t`") + ";"
 
 
-CONTEXT = Context("", "utf8mb4", "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci", "SYSTEM")
+CONTEXT = Context("", "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci", "SYSTEM")
 EVENT = ObjectRecord(
     "EVENT", TableName("d", "e"),
     "CREATE DEFINER=`a`@`%` EVENT `e` ON SCHEDULE EVERY 1 DAY ON COMPLETION NOT PRESERVE ENABLE DO DELETE FROM t",
