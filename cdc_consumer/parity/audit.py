@@ -18,7 +18,7 @@ from cdc_consumer.parity.folders import choose_folder, discard_unused
 from cdc_consumer.parity.model import Round, Run, SchemaDifference, ServerFacts, TableName
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.progress import Progress
-from cdc_consumer.parity.repair.run import repair_follower, write_repair
+from cdc_consumer.parity.repair.run import repair_follower, write_repair, write_schema_repair
 from cdc_consumer.parity.rows import plan, selftest
 from cdc_consumer.parity.rows.plan import SIZES, Sizes
 from cdc_consumer.parity.rows.ranges import Reading
@@ -94,10 +94,13 @@ class Audit:
                 conclusion.repaired(repaired)
                 conclusion.write_differences(history, self._pair.follower.applied().position)
                 results = conclusion.results(self._splits, self._skipped)
+        schema = self._of_tables(self._definitions.real)
+        both = self._definitions.leader, self._definitions.follower
+        write_schema_repair(self._folder, self._profile.follower, both, schema)
         run = conclusion.run(
             plan=self._digest(), started=self._started, leader=self._facts[0], follower=self._facts[1],
             ended=self._positions(), spark=spark, tables=results,
-            schema=self._of_tables(self._definitions.real), rounds=self._rounds, progress=self._progress,
+            schema=schema, rounds=self._rounds, progress=self._progress,
             interrupted=self._stopped(),
         )  # fmt: skip
         conclusion.write(run)

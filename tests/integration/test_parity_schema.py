@@ -8,7 +8,7 @@ from kit.helpers import tables_of
 #: a foreign key may refer to the first columns of a key
 from kit.schema import RELAXED, compare, create, repair, schema_of
 
-from cdc_consumer.parity.schema.compare import repair_statements
+from cdc_consumer.parity.schema.compare import schema_mends
 from docker.local.mysql_servers import Server
 
 COLUMN = "CREATE TABLE t (id int PRIMARY KEY, a {})"
@@ -135,7 +135,7 @@ def test_another_spelling_is_no_difference(
     create(leader, database, theirs)
     create(follower, database, ours)
     assert compare(leader, follower, database) == []
-    assert repair_statements(schema_of(leader, database), schema_of(follower, database)) == []
+    assert schema_mends(schema_of(leader, database), schema_of(follower, database)) == []
 
 
 def test_a_timestamp_default_is_a_moment(leader: Server, follower: Server, database: str) -> None:

@@ -69,6 +69,9 @@ def test_a_schema_that_differs_is_a_difference_without_a_row(parity: Parity) -> 
         )
     result = parity.audit()
     assert (result.status, result.differences, result.table("t")["verdict"]) == (1, [], "equal")
+    assert result.folder is not None
+    repair = (result.folder / "schema-repair.sql").read_text("utf-8")
+    assert f"\nALTER TABLE `{parity.database}`.`t` CHANGE COLUMN `c` `c` int DEFAULT NULL;\n" in repair
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])

@@ -91,12 +91,7 @@ class Pair:
             return repair(connection, plan, hides_own_writes=True, **options)
 
     def apply_file(self, file: Path) -> str:
-        """As a person does it; what the client said."""
-        command = [*_client(self.follower), "--binary-mode", "--default-character-set=utf8mb4"]
-        with file.open("rb") as script:
-            done = subprocess.run(command, stdin=script, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return apply_file(self.follower, file)
 
     def assert_both_ways_repair(self, folder: Path) -> None:
         """repair.sql, undo.sql, and then `repair`: the leader's state, the one before, the leader's again."""
@@ -112,6 +107,15 @@ class Pair:
             result = self.repair(plan)
         assert (result.repaired, result.moved, result.failed) == (len(differences), 0, 0), result.left
         assert self.state(self.follower) == wanted
+
+
+def apply_file(server: Server, file: Path) -> str:
+    """As a person does it; what the client said."""
+    command = [*_client(server), "--binary-mode", "--comments", "--default-character-set=utf8mb4"]
+    with file.open("rb") as script:
+        done = subprocess.run(command, stdin=script, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{done.stderr}\n{file.read_text('utf-8', 'replace')}"
+    return done.stdout
 
 
 def _client(server: Server) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from cdc_consumer.parity.model import SchemaDifference
-from cdc_consumer.parity.schema.compare import compare_schemas, repair_statements
+from cdc_consumer.parity.schema.alters import SESSION
+from cdc_consumer.parity.schema.compare import compare_schemas, schema_mends
 from cdc_consumer.parity.schema.read import Schema, read_schema
 from docker.local.mysql_servers import Server
 from shared.mysql import Connection, MySQLError
@@ -37,7 +38,8 @@ def create(server: Server, database: str, *statements: str) -> None:
 
 def repair(leader: Server, follower: Server, *databases: str) -> None:
     """Run what makes the follower's schema the leader's; what is left must be expected."""
-    statements = repair_statements(schema_of(leader, *databases), schema_of(follower, *databases))
+    mends = schema_mends(schema_of(leader, *databases), schema_of(follower, *databases))
+    statements = [SESSION, *(sql for mend in mends for sql in mend.sql)]
     try:
         follower.execute("DO 0", *statements, "SELECT 1")
     except MySQLError as error:

@@ -1,18 +1,22 @@
-"""A plan as two SQL files for the mysql client: repair.sql, and undo.sql that takes it back."""
+"""Writes SQL files for the mysql client: repair.sql and undo.sql of rows, schema-repair.sql of definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from cdc_consumer.parity.repair.plan import Chunk, Plan
 from cdc_consumer.parity.repair.statements import RELAXED, STRICT, session, statements
+from cdc_consumer.parity.schema.alters import SESSION
+from cdc_consumer.parity.schema.order import Mend, delimited
 from cdc_consumer.sql.literals import encode
 
 REPAIR = "repair.sql"
 UNDO = "undo.sql"
+SCHEMA = "schema-repair.sql"
 #: seconds a statement waits for a lock before the client stops with an error
 LOCK_SECONDS = 5
 
@@ -25,6 +29,21 @@ Each statement names the hash of the row it expects: a row that has moved since 
 of the output tells how many rows were changed and how many were left alone. A file that stopped can be applied again:
 what is done is left alone. Never use --force: after an error the rest of a transaction must not be committed.
 """
+_HOW_SCHEMA = """\
+Stop the consumer, apply the file with the mysql client, which must not alter a byte, and start the consumer again:
+
+    mysql --binary-mode --comments --default-character-set=utf8mb4 -h HOST -P PORT -u USER -p < {file}
+
+Each statement stands below the differences it mends. MySQL commits each of them by itself: after an error what was done
+stays done, and the next audit writes a file of what is left.
+
+A statement that would remove a database, a table or a column with all that is in it is commented out, and so is one
+that has to wait for it. Read them; this runs them too:
+
+    sed 's/^{held}//' {file} | mysql ...
+"""
+#: before each line of a statement that is commented out
+HELD = "-- # "
 _HIDDEN = """\
 The follower has GTIDs and a binlog. sql_log_bin = 0 keeps the changes out of that binlog, where they would be
 transactions that the leader does not know. Replicas of the follower do not get them: apply the file to each.
@@ -49,9 +68,31 @@ def write_files(plan: Plan, folder: Path, header: Header) -> tuple[Path, Path]:
     repair, undo = folder / REPAIR, folder / UNDO
     what = f"Makes the follower {header.follower} equal to its leader where the audit {header.run} proved it different."
     back = f"Takes back what {REPAIR} of the audit {header.run} changed on the follower {header.follower}."
-    _write(repair, _head(repair, what, header, list(_remarks(plan))), plan.chunks())
-    _write(undo, _head(undo, back, header, list(_undo_remarks(plan))), plan.undo_chunks())
+    _write(repair, _row_head(repair, what, header, list(_remarks(plan))), plan.chunks())
+    _write(undo, _row_head(undo, back, header, list(_undo_remarks(plan))), plan.undo_chunks())
     return repair, undo
+
+
+def write_schema_file(mends: Sequence[Mend], folder: Path, header: Header) -> Path:
+    """Write what mends the follower's schema into the folder. Raises OSError."""
+    path = folder / SCHEMA
+    what = f"Makes the schema of the follower {header.follower} its leader's, as the audit {header.run} found both."
+    settings = [SESSION, "SET SESSION sql_log_bin = 0"] if header.hides_own_writes else [SESSION]
+    head = _head([what, "", *_HOW_SCHEMA.format(file=SCHEMA, held=HELD).splitlines()], header, settings)
+    with _replacing(path) as file:
+        file.write(encode("\n\n".join([head.rstrip(), *map(_mend, mends), ""])))
+    return path
+
+
+def _mend(mend: Mend) -> str:
+    remarks = [*mend.mends]
+    if mend.loses:
+        remarks.append(f"COMMENTED OUT because it removes {' and '.join(mend.loses)} with all that is in it:")
+    elif mend.waits:
+        remarks.append("COMMENTED OUT because it needs a statement above that is commented out:")
+    lines = "\n".join(map(delimited, mend.sql)).split("\n")
+    held = HELD if mend.loses or mend.waits else ""
+    return "\n".join([*(f"-- {_line(remark)}" for remark in remarks), *(f"{held}{line}" for line in lines)])
 
 
 def _remarks(plan: Plan) -> Iterator[str]:
@@ -65,12 +106,17 @@ def _undo_remarks(plan: Plan) -> Iterator[str]:
             yield f"rows deleted from {target.shape.name} come back with the defaults of: {', '.join(target.outside)}"
 
 
-def _head(path: Path, what: str, header: Header, remarks: list[str]) -> str:
-    parts = [what, "", *_HOW.format(file=path.name).splitlines()]
+def _row_head(path: Path, what: str, header: Header, remarks: list[str]) -> str:
+    told = [what, "", *_HOW.format(file=path.name).splitlines()]
+    settings = [*session(header.hides_own_writes, LOCK_SECONDS), "SET @done = 0"]
+    return _head(told, header, settings, remarks)
+
+
+def _head(told: Sequence[str], header: Header, settings: Sequence[str], remarks: Sequence[str] = ()) -> str:
+    parts = [*told]
     parts += ["", *_HIDDEN.splitlines()] if header.hides_own_writes else []
     parts += ["", *remarks] if remarks else []
-    settings = [f"{sql};" for sql in session(header.hides_own_writes, LOCK_SECONDS)]
-    return "\n".join([*(f"-- {_line(part)}".rstrip() for part in parts), "", *settings, "SET @done = 0;", ""])
+    return "\n".join([*(f"-- {_line(part)}".rstrip() for part in parts), "", *(f"{sql};" for sql in settings), ""])
 
 
 def _line(text: str) -> str:
@@ -78,14 +124,20 @@ def _line(text: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
-def _write(path: Path, head: str, chunks: Iterable[Chunk]) -> None:
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that is there is whole."""
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as file:
+        yield file
+    partial.replace(path)
+
+
+def _write(path: Path, head: str, chunks: Iterable[Chunk]) -> None:
+    with _replacing(path) as file:
         file.write(encode(head))
         expected = sum(_write_chunk(file, chunk) for chunk in chunks)
         file.write(encode(f"\nSELECT @done AS rows_changed, {expected} - @done AS rows_left_alone;\n"))
-    partial.replace(path)
 
 
 def _write_chunk(file: IO[bytes], chunk: Chunk) -> int:

@@ -16,10 +16,11 @@ from typing import Literal, NamedTuple
 from cdc_consumer.parity.canonical import SESSION
 from cdc_consumer.parity.model import Difference, Shape, TableName
 from cdc_consumer.parity.repair.conflicts import holders, takers
-from cdc_consumer.parity.repair.order import ordered, parents_first
+from cdc_consumer.parity.repair.order import parents_first
 from cdc_consumer.parity.repair.spool import Spool
 from cdc_consumer.parity.repair.statements import Change, change_of, copies
 from cdc_consumer.parity.repair.target import Target, read_target
+from cdc_consumer.parity.schema.needs import by_need
 from shared.mysql import Connection, rows
 
 #: rows, and characters of literals, of one transaction at most; what belongs together may be more
@@ -135,7 +136,7 @@ class Plan:
             for other in taken.get(extra.before.hash, ()) if extra.before else ():
                 pairs[place].add(other)
                 pairs[other].add(place)
-        self._take_out(name, ("insert", "delete"), list(ordered(pairs, lambda place: sorted(pairs[place]))))
+        self._take_out(name, ("insert", "delete"), list(by_need(pairs, lambda place: sorted(pairs[place]))))
 
     def _disentangle(self, target: Target) -> None:
         """Put the updates that take a unique value from another row in order."""
@@ -151,7 +152,7 @@ class Plan:
         # a holder that is no update is deleted before, or the consumer has moved it
         holding = {image.hash: place for place, image in found if image is not None and image.hash in wanted}
         needs = {place: [holding[digest] for digest in sorted(waits[place]) if digest in holding] for place in waits}
-        together = list(ordered(needs, lambda place: needs.get(place, ())))
+        together = list(by_need(needs, lambda place: needs.get(place, ())))
         circles = [places for places in together if len(places) > 1]
         self._take_out(name, ("update",), together)
         if target.outside and circles:

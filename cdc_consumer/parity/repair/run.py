@@ -1,17 +1,19 @@
-"""The repair of a run: its two SQL files, and what --repair does with them."""
+"""Writes the SQL files that mend what a run found, and does what --repair asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.differences import FILE, read_differences
-from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.model import SchemaDifference, Shape
 from cdc_consumer.parity.repair.apply import RepairResult, repair
-from cdc_consumer.parity.repair.files import Header, write_files
+from cdc_consumer.parity.repair.files import Header, write_files, write_schema_file
 from cdc_consumer.parity.repair.plan import Plan
+from cdc_consumer.parity.schema.compare import schema_mends
+from cdc_consumer.parity.schema.records import Schema
 from cdc_consumer.sql.refusals import translate
 from shared.mysql import Connection, MySQLError, connect, rows, variables
 from shared.profile import Follower
@@ -21,6 +23,24 @@ def write_repair(folder: Path, follower: Follower, system_database: str, shapes:
     """Write repair.sql and undo.sql of the run's differences."""
     with _plan(folder, follower, system_database, shapes) as (plan, hides, _):
         write_files(plan, folder, Header(folder.name, str(follower), hides))
+
+
+def write_schema_repair(
+    folder: Path, follower: Follower, definitions: tuple[Schema, Schema], differences: Container[SchemaDifference]
+) -> None:
+    """Write schema-repair.sql, of these differences between the leader's schema and the follower's, if SQL mends any.
+
+    Raises FollowerError.
+    """
+    mends = schema_mends(*definitions, differences)
+    if not mends:
+        return
+    try:
+        with connect(follower) as connection:
+            hides = _hides_own_writes(connection)
+        write_schema_file(mends, folder, Header(folder.name, str(follower), hides))
+    except (MySQLError, OSError) as error:
+        raise translate(error, "preparing the repair of the schema") from error
 
 
 def repair_follower(
@@ -43,10 +63,15 @@ def _plan(
         with connect(follower) as reading, connect(follower) as writing:
             for statement in canonical.SESSION:
                 rows(reading, statement)
-            found = variables(reading, "gtid_mode", "log_bin")
-            hides = found.get("log_bin") == "ON" and found.get("gtid_mode") in ("ON", "ON_PERMISSIVE")
+            hides = _hides_own_writes(reading)
             by_name = {shape.name: shape for shape in shapes}
             with Plan(reading, read_differences(folder / FILE), by_name, system_database) as plan:
                 yield plan, hides, writing
     except (MySQLError, OSError) as error:
         raise translate(error, "preparing the repair") from error
+
+
+def _hides_own_writes(connection: Connection) -> bool:
+    """Whether the follower's binlog must not see a repair: there it would be a transaction the leader does not know."""
+    found = variables(connection, "gtid_mode", "log_bin")
+    return found.get("log_bin") == "ON" and found.get("gtid_mode") in ("ON", "ON_PERMISSIVE")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.model import Run, TableResult
+from cdc_consumer.parity.repair.files import REPAIR as ROW_REPAIR
+from cdc_consumer.parity.repair.files import SCHEMA as SCHEMA_REPAIR
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.tally import Tally, tally_of
 from cdc_consumer.parity.report.values import visible
@@ -52,19 +54,25 @@ def _table(table: TableResult) -> str:
 
 
 def _files(run: Run, folder: Path) -> list[tuple[str, str]]:
-    files = [("report", "report.html")]
-    if run.total_differences:
-        files += [("rows", FILE), ("repair", "repair.sql")]
-    return [(what, name) for what, name in files if name == "report.html" or (folder / name).exists()]
+    files = [("rows", FILE), ("repair", ROW_REPAIR)] if run.total_differences else []
+    files.append(("schema", SCHEMA_REPAIR))
+    return [("report", "report.html"), *((what, name) for what, name in files if (folder / name).exists())]
 
 
 def _next(run: Run, folder: Path) -> list[str]:
     if run.interrupted:
         return [f"Next: the same command with --resume {run.id} continues where this run stopped."]
-    if run.verdict == "different" and (folder / "repair.sql").exists():
-        return ["Next: find what failed, read repair.sql, then run it on the follower or the audit with --repair."]
     if run.verdict == "different":
-        return ["Next: open the report; its schema part has the SQL that makes the follower like the leader."]
+        repairs = [name for what, name in _files(run, folder) if what in ("repair", "schema")]
+        if not repairs:
+            return ["Next: open the report and find what failed."]
+        repairs.sort(key=SCHEMA_REPAIR.__ne__)  # rows go into tables
+        there = "on the follower, or the audit with --repair" if ROW_REPAIR in repairs else "on the follower"
+        return [f"Next: find what failed, read {words.listed(repairs)}, then run {_them(repairs)} {there}."]
     if run.verdict == "undecided":
         return ["Next: the report gives each reason; run the audit again when it is gone, --tables narrows it."]
     return []
+
+
+def _them(files: list[str]) -> str:
+    return "it" if len(files) == 1 else "them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_consumer.parity.model import COUNTED, Run, SchemaDifference
+from cdc_consumer.parity.repair.files import SCHEMA
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.cards import segments
 from cdc_consumer.parity.report.marks import Segment, compare
@@ -22,6 +23,8 @@ def schemas(run: Run) -> Html | None:
     title = f"{words.count(len(quiet), 'difference')} that {'does' if len(quiet) == 1 else 'do'} not count"
     return tag(
         "section", tag("h2", "Schema"),
+        tag("p", f"{SCHEMA} has all of it in an order that runs.", class_="note")
+        if any(item.fix for item in run.schema) else None,
         tag("div", *counted, class_="cards wide"),
         tag("details", tag("summary", title), tag("div", *map(_item, quiet[:_SHOWN]), class_="cards wide"))
         if quiet else None,

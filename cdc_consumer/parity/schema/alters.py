@@ -18,6 +18,7 @@ from cdc_consumer.parity.schema.records import (
     ObjectRecord,
     TableRecord,
 )
+from cdc_consumer.sql.column_types import SPATIAL
 from cdc_consumer.sql.literals import text
 from shared.mysql import quote_name
 
@@ -45,6 +46,7 @@ class Phase(IntEnum):
     DROP_FOREIGN_KEY = auto()
     DROP_TABLE = auto()
     ALTER_TABLE = auto()
+    DROP_COLUMN = auto()
     ORDER_COLUMNS = auto()
     SET_DEFAULT = auto()
     #: its foreign keys need what they refer to
@@ -63,8 +65,12 @@ class Step(NamedTuple):
     table: TableName | None = None
     #: the clause of ALTER TABLE that no comma precedes
     last: str = ""
-    #: the view, routine or event it creates
-    creates: TableName | None = None
+    #: the table, view, routine or event that it creates or drops as a whole
+    whole: TableName | None = None
+    #: what it removes with all that is in it, "" when nothing
+    loses: str = ""
+    #: the sentence of the difference it mends
+    mends: str = ""
 
 
 def alter_table(table: TableName, clauses: Iterable[str], last: str = "") -> str:
@@ -91,18 +97,19 @@ def _defaults(database: DatabaseRecord) -> str:
 
 
 def drop_database(name: str) -> Step:
-    return Step(Phase.DROP_DATABASE, (f"DROP DATABASE {quote_name(name)}",))
+    return Step(Phase.DROP_DATABASE, (f"DROP DATABASE {quote_name(name)}",), loses=f"database {name}")
 
 
 def create_table(table: TableRecord) -> Step:
     head = len(f"CREATE TABLE {quote_name(table.name.table)}")
     end = table.definition.rindex(table.options)
     options = _COUNTER.sub(r"\1", table.definition[end:])
-    return Step(Phase.CREATE_TABLE, (f"CREATE TABLE {table.name.sql}{table.definition[head:end]}{options}",))
+    sql = f"CREATE TABLE {table.name.sql}{table.definition[head:end]}{options}"
+    return Step(Phase.CREATE_TABLE, (sql,), whole=table.name)
 
 
 def drop_table(name: TableName) -> Step:
-    return Step(Phase.DROP_TABLE, (f"DROP TABLE {name.sql}",))
+    return Step(Phase.DROP_TABLE, (f"DROP TABLE {name.sql}",), whole=name, loses=f"table {name}")
 
 
 def add_column(table: TableRecord, column: ColumnRecord) -> tuple[Step, ...]:
@@ -112,15 +119,25 @@ def add_column(table: TableRecord, column: ColumnRecord) -> tuple[Step, ...]:
     return add, *_set_default(table.name, column, default)
 
 
-def drop_column(table: TableName, name: str) -> Step:
-    return alter(table, f"DROP COLUMN {quote_name(name)}")
+def drop_column(table: TableRecord, column: ColumnRecord) -> Step:
+    """In a statement of its own after the others, unless the leader's `table` could not have the column for a while.
+
+    A column that counts up does not outlive its key, and MySQL partitions no table with a spatial column.
+    """
+    together = column.auto_increment or (table.partitioning and column.data_type in SPATIAL)
+    return _drop_column(table.name, column, Phase.ALTER_TABLE if together else Phase.DROP_COLUMN)
+
+
+def _drop_column(table: TableName, column: ColumnRecord, phase: Phase) -> Step:
+    clause = f"DROP COLUMN {quote_name(column.name)}"
+    return Step(phase, (clause,), table, loses=f"column {table}.{column.name}")
 
 
 def change_column(table: TableRecord, column: ColumnRecord, follower: ColumnRecord) -> tuple[Step, ...]:
     """`table` and `column` are the leader's."""
     if column.generated != follower.generated and "VIRTUAL" in (column.generated, follower.generated):
         # a column in the rows cannot become one beside them, nor the other way round
-        return drop_column(table.name, follower.name), *add_column(table, column)
+        return _drop_column(table.name, follower, Phase.ALTER_TABLE), *add_column(table, column)
     definition, default = _explicit(column)
     change = alter(table.name, f"CHANGE COLUMN {quote_name(follower.name)} {definition}")
     return change, *_set_default(table.name, column, default)
@@ -235,7 +252,7 @@ def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) 
         name = quote_name(database.name)
         statements = [f"ALTER DATABASE {name} COLLATE {other}", *statements, *alter_database(database).sql]
     phase = {"VIEW": Phase.CREATE_VIEW, "EVENT": Phase.CREATE_EVENT}.get(record.kind, Phase.CREATE_ROUTINE)
-    return Step(phase, tuple(statements), creates=record.name)
+    return Step(phase, tuple(statements), whole=record.name)
 
 
 def _enter(context: Context) -> Iterator[str]:

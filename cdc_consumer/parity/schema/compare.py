@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from cdc_consumer.parity.model import SchemaDifference, TableName
 from cdc_consumer.parity.schema import alters
@@ -10,24 +10,34 @@ from cdc_consumer.parity.schema.compare_objects import compare_objects
 from cdc_consumer.parity.schema.compare_tables import compare_tables
 from cdc_consumer.parity.schema.findings import Finding
 from cdc_consumer.parity.schema.normal import charset
-from cdc_consumer.parity.schema.order import ordered
+from cdc_consumer.parity.schema.order import Mend, mends
 from cdc_consumer.parity.schema.records import DatabaseRecord, Schema
 
 
 def compare_schemas(leader: Schema, follower: Schema) -> list[SchemaDifference]:
     """Databases first, then tables, then the other objects; [] when a statement means the same on both servers.
 
-    A `fix` alone may need another one to run before it; `repair_statements` has them all in an order that runs.
+    A `fix` alone may need another one to run before it; `schema_mends` has them all in an order that runs.
     """
     return [finding.difference for finding in _findings(leader, follower)]
 
 
-def repair_statements(leader: Schema, follower: Schema) -> list[str]:
-    """SQL, one statement each, that leaves no difference but those of grade "expected".
+def schema_mends(leader: Schema, follower: Schema, wanted: Container[SchemaDifference] | None = None) -> list[Mend]:
+    """The SQL that leaves no difference but those of grade "expected", in an order that runs; [] when there is none.
 
-    It drops what the leader does not have, rows included.
+    With `wanted` only these differences are mended.
     """
-    return ordered([step for finding in _findings(leader, follower) for step in finding.steps], leader, follower)
+    found = _findings(leader, follower)
+    return mends(
+        [
+            step._replace(mends=finding.difference.text)
+            for finding in found
+            if wanted is None or finding.difference in wanted
+            for step in finding.steps
+        ],
+        leader,
+        follower,
+    )
 
 
 def _findings(leader: Schema, follower: Schema) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ def compare_columns(leader: TableRecord, follower: TableRecord) -> Iterator[Find
             yield Finding(grade, "column", leader.name, column.name, text, column.definition, other, steps)
     for name, column in ours.items():
         if name not in theirs:
-            step = alters.drop_column(leader.name, column.name)
+            step = alters.drop_column(leader, column)
             grade, text = "cosmetic" if _is_generated_key(column) else "breaking", "exists on the follower only"
             yield Finding(grade, "column", leader.name, column.name, text, None, column.definition, (step,))
     if [name for name in theirs if name in ours] != [name for name in ours if name in theirs]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_consumer.parity.repair.order import ordered
+from cdc_consumer.parity.schema.needs import by_need
 
 GRAPHS = st.dictionaries(st.integers(0, 9), st.lists(st.integers(0, 9), max_size=4), max_size=10)
 
@@ -24,7 +24,7 @@ def reached(graph: dict[int, list[int]], start: int) -> set[int]:
 
 @given(GRAPHS)
 def test_every_node_once_and_after_what_it_needs(graph: dict[int, list[int]]) -> None:
-    together = list(ordered(graph, lambda node: graph.get(node, ())))
+    together = list(by_need(graph, lambda node: graph.get(node, ())))
     every = [node for nodes in together for node in nodes]
     assert len(every) == len(set(every)) and set(every) == set(graph) | {n for needs in graph.values() for n in needs}
     place = {node: number for number, nodes in enumerate(together) for node in nodes}
@@ -36,5 +36,5 @@ def test_every_node_once_and_after_what_it_needs(graph: dict[int, list[int]]) ->
 
 def test_a_long_chain() -> None:
     length = 50_000
-    found = list(ordered(range(length), lambda node: [node + 1] if node + 1 < length else []))
+    found = list(by_need(range(length), lambda node: [node + 1] if node + 1 < length else []))
     assert found == [(node,) for node in reversed(range(length))]

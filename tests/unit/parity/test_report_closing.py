@@ -40,8 +40,22 @@ def test_a_difference_is_told_with_its_causes_and_what_to_do(tmp_path: Path) -> 
         f"  report      {tmp_path}/report.html",
         f"  rows        {tmp_path}/differences.jsonl",
         f"  repair      {tmp_path}/repair.sql",
-        "Next: find what failed, read repair.sql, then run it on the follower or the audit with --repair.",
+        "Next: find what failed, read repair.sql, then run it on the follower, or the audit with --repair.",
     ]
+
+
+def test_the_schema_is_repaired_before_the_rows(tmp_path: Path) -> None:
+    for name in ("repair.sql", "schema-repair.sql"):
+        (tmp_path / name).touch()
+    lines = closing(different_run(), tmp_path)
+    assert f"  schema      {tmp_path}/schema-repair.sql" in lines and len(lines) <= LINES
+    assert "read schema-repair.sql and repair.sql, then run them on the follower" in lines[-1]
+    (tmp_path / "repair.sql").unlink()
+    assert (
+        lines[-1] != closing(different_run(), tmp_path)[-1] and "--repair" not in closing(different_run(), tmp_path)[-1]
+    )
+    (tmp_path / "schema-repair.sql").unlink()
+    assert closing(different_run(), tmp_path)[-1] == "Next: open the report and find what failed."
 
 
 def test_equal_is_said_in_one_line(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_consumer.parity.model import SchemaDifference, TableName
-from cdc_consumer.parity.schema.compare import compare_schemas, repair_statements
+from cdc_consumer.parity.schema.compare import compare_schemas, schema_mends
 from cdc_consumer.parity.schema.ddl import read_create_table, tokens
 from cdc_consumer.parity.schema.records import (
     ColumnRecord,
@@ -62,7 +62,7 @@ def table_of(sql: str, table_collation: str = "utf8mb4_0900_ai_ci", **facts: Any
 
 def compare(leader: Schema, follower: Schema) -> list[SchemaDifference]:
     found = compare_schemas(leader, follower)
-    assert bool(repair_statements(leader, follower)) == any(each.fix for each in found)
+    assert bool(schema_mends(leader, follower)) == any(each.fix for each in found)
     return found
 
 
@@ -183,7 +183,10 @@ def test_views_are_created_after_those_they_read() -> None:
         for name, needed in zip(names, ["b", "c", "t"], strict=True)
     ]
     created = [
-        sql[:22] for sql in repair_statements(schema(objects=tuple(views)), schema()) if sql.startswith("CREATE")
+        sql[:22]
+        for mend in schema_mends(schema(objects=tuple(views)), schema())
+        for sql in mend.sql
+        if sql.startswith("CREATE")
     ]
     assert created == [f"CREATE VIEW `d`.`{name}` AS" for name in reversed(names)]
 
