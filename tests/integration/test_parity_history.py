@@ -133,7 +133,8 @@ def test_the_topic_tells_the_last_image(replication: Replication, leader: Server
         images = history.images_at(wanted, end)[shape.name]
         assert images[keys["b"]] is images[keys["c"]] is None
         assert images[keys["é"]] == {"name": {"String": "é"}, "n": {"SignedInteger": 2}}
-        assert history.image_at(shape.name, keys["c"], middle) == {"name": {"String": "c"}, "n": {"SignedInteger": 0}}
+        earlier = history.images_at({shape.name: [keys["c"]]}, middle)[shape.name]
+        assert earlier == {keys["c"]: {"name": {"String": "c"}, "n": {"SignedInteger": 0}}}
         traces = history.last_events(wanted, end, 1000)
         assert traces.complete
         assert [trace.after and trace.after[1] for trace in traces.of(shape.name, keys["a"])] == ["0", "1"]

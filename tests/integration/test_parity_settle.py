@@ -308,6 +308,6 @@ def test_rows_that_change_with_the_row_they_refer_to(
     with History(replication.topic, {low: Shape(low, columns, ("id",))}) as history:
         history.know_cascades(silent_cascades(connect(leader)))
         assert history.touched({low: [key]}, before, after, 5.0).keys[low] == {key}
-        assert history.image_at(low, key, before) == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 1}}
-        last = history.image_at(low, key, after)
+        first, last = (history.images_at({low: [key]}, until)[low][key] for until in (before, after))
+        assert first == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 1}}
         assert last is UNKNOWN if native == "ON" else last == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 2}}

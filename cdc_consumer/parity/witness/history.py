@@ -172,10 +172,6 @@ class History:
                 )
                 yield key, before, after
 
-    def image_at(self, table: TableName, key: Key, until: Position) -> Image | Unknown | None:
-        """`images_at` of one row."""
-        return self.images_at({table: [key]}, until)[table][key]
-
     def images_at(self, wanted: Wanted, until: Position) -> Mapping[TableName, Mapping[Key, Image | Unknown | None]]:
         """What the last event up to `until` made of each row: None when it was gone, UNKNOWN without certainty."""
         begin, stop = self._topic.first_offset(), self._until(until)

@@ -14,7 +14,6 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from cdc_consumer.parity import canonical
 from cdc_consumer.parity.canonical import is_bit_mask
 from cdc_consumer.parity.model import Column
 from cdc_consumer.sql import column_types, literals
@@ -170,8 +169,6 @@ def _set(payload: int, column: Column) -> str | None:
     members = member_names(column.type) if column.data_type == "set" else None
     if members is None or payload >> len(members):
         return None
-    if canonical.is_bit_mask(column):
-        return literals.integer(payload)
     return _name(",".join(name for index, name in enumerate(members) if payload >> index & 1), column)
 
 

@@ -198,7 +198,8 @@ def test_a_repeat_does_not_bring_later_events_forward(log: EventLog) -> None:
     log.add("db.t", NAMES, row(1, "second"))
     log.append(*log.records()[-2:])
     with reading(log) as found:
-        assert found.image_at(TABLE, ("1",), until) == dict(zip(NAMES, row(1, "first"), strict=True))
+        image = dict(zip(NAMES, row(1, "first"), strict=True))
+        assert found.images_at({TABLE: KEYS}, until)[TABLE][("1",)] == image
         assert len(found.last_events({TABLE: KEYS}, until, 100).of(TABLE, ("1",))) == 1
 
 
@@ -285,7 +286,8 @@ def test_finding_a_position_reads_a_logarithm_of_the_topic(log: EventLog, monkey
     heads = []
     monkeypatch.setattr(topic_walk, "entry", lambda record, read=topic_walk.entry: heads.append(record) or read(record))
     with reading(log) as found:
-        assert found.image_at(TABLE, ("599",), position(log)) == dict(zip(NAMES, row(599), strict=True))
+        image = dict(zip(NAMES, row(599), strict=True))
+        assert found.images_at({TABLE: [("599",)]}, position(log)) == {TABLE: {("599",): image}}
         heads.clear()
         assert found.touched({TABLE: [("598",)]}, Position("binlog.000001", 4 + 59_800), position(log), 1.0).keys == {
             TABLE: {("598",)}
