@@ -14,7 +14,8 @@ from typing import NamedTuple
 from cdc_producer.decode.processes import Decoders
 from cdc_producer.decode.rows_event import Operation, RowsOperation
 from shared.events import Draft
-from shared.topic import TopicWriter
+from shared.topic import Sealed, TopicWriter
+from shared.topic.record import seal
 
 #: bytes of binlog events that may wait behind one that is still being decoded
 MAX_WAITING = 2 << 20
@@ -40,7 +41,7 @@ class Outgoing:
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         #: ready for the topic
-        self._records: list[bytes] = []
+        self._records: list[Sealed] = []
         self._bytes = 0
         self._thread = ThreadPoolExecutor(1, "append")
         #: the batch under way, or one that was; its failure is not told yet
@@ -114,9 +115,9 @@ class Outgoing:
                 return
             self._waiting.popleft()
             self._waiting_bytes -= operation.size
-            record = draft.encode(operation.json, sequence, end)
+            record = seal(draft.encode(operation.json, sequence, end))
             self._records.append(record)
-            self._bytes += len(record)
+            self._bytes += record.size
 
     def __enter__(self) -> Outgoing:
         return self

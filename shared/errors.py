@@ -10,6 +10,7 @@ CdcError                     one sentence naming what, where and what to do
 │   ├── TopicMissingError    nobody has written to it yet
 │   ├── TopicLockedError     another producer writes to it
 │   ├── RecordTooLargeError  one event exceeds what the topic stores
+│   ├── RecordDamagedError   a record is not what was appended
 │   ├── OffsetGoneError      retention or re-creation removed records still needed
 │   ├── HistoryError         the topic cannot tell what happened between two positions
 │   └── TopicLinkError       the cluster is not reachable; trying again may help
@@ -67,6 +68,10 @@ class TopicLockedError(TopicError):
 
 
 class RecordTooLargeError(TopicError):
+    pass
+
+
+class RecordDamagedError(TopicError):
     pass
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from kit.helpers import assert_same_database, wait_until
 from kit.programs import Program, binlog_end, run_program, write_profiles
+from kit.topic import sealed
 
 from docker.local.mysql_servers import Server
 from shared.errors import TopicMissingError
@@ -142,7 +143,7 @@ def write_topic(settings: TopicSettings, values: Sequence[bytes]) -> None:
     for file in Path(settings.path).glob(f"{settings.name}.*"):
         file.unlink()
     with closing(open_writer(settings)) as writer:
-        writer.append(values)
+        writer.append(sealed(values))
 
 
 def assert_refused(result: subprocess.CompletedProcess[str], *words: str, status: int = 1) -> None:

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from shared.profile import TopicSettings
+from shared.topic.record import Record, Sealed
 
-
-class Record(NamedTuple):
-    """One record as the topic holds it."""
-
-    #: index in the topic; dense, from 0, never reused
-    offset: int
-    #: the bytes the writer appended
-    value: bytes
+__all__ = ["Record", "Sealed", "TopicReader", "TopicWriter", "open_reader", "open_writer"]
 
 
 class TopicWriter(Protocol):
     """The producer's side. Only one writer exists at a time where the engine can enforce it."""
 
-    #: largest record in bytes that `append` takes
-    max_record_bytes: int
-
     def last(self) -> Record | None:
-        """The newest record, or None when the topic has never held one. Raises TopicError when that is not certain."""
+        """The newest record, or None when the topic has never held one.
 
-    def append(self, values: Sequence[bytes]) -> None:
-        """Append all values in order; they are durable on return. After an error, ask `last` what arrived.
+        Raises RecordDamagedError when it was altered, TopicError when it is not certain.
+        """
+
+    def append(self, records: Sequence[Sealed]) -> None:
+        """Append all records in order; they are durable on return. After an error, ask `last` what arrived.
 
         Raises TopicLinkError when trying again with a new writer may help, TopicError otherwise.
         """
@@ -51,7 +45,8 @@ class TopicReader(Protocol):
     def read(self, timeout: float) -> list[Record]:
         """The next records in offset order without a gap, or [] when none arrived within `timeout` seconds.
 
-        Raises OffsetGoneError when the record sought was removed, TopicLinkError when trying again may help.
+        Each was found to be what was appended. Raises OffsetGoneError when the record sought was removed,
+        RecordDamagedError when it was altered, TopicLinkError when trying again may help.
         """
 
     def close(self) -> None: ...

@@ -14,13 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from shared.topic.record import Sealed
+
 #: A batch is the largest thing the cluster stores whole or not at all, and the wheel sends the next request when one is
 #: lost, which leaves a hole. So a chunk is one batch: it lingers until `flush`, and the next one waits for its answer.
 BATCH_BYTES = 1 << 20
-#: what a record adds to its batch beside its value, at most
+#: what a record adds to its batch beside its value and key, at most
 RECORD_OVERHEAD = 64
 LINGER_MILLISECONDS = 3_600_000
-#: what a server stores at most in one request, and the part of it that is not the value of a lone record
+#: what a server stores at most in one request, and the part of it that is not value and key of a lone record
 REQUEST_BYTES = 32 << 20
 REQUEST_OVERHEAD = 1024
 #: more than REQUEST_BYTES: a batch larger than one reply could never be read
@@ -128,15 +130,15 @@ class FluvioClient:
         """The offset of the oldest record; 0 when there is none."""
         return int(next(self._records(self._wheel.Offset.beginning())).offset()) if self.end() else 0
 
-    def last(self) -> tuple[int, bytes] | None:
-        """Offset and value of the newest record; None only when the leader says that the topic ends at 0."""
+    def last(self) -> tuple[int, Sealed] | None:
+        """Offset and content of the newest record; None only when the leader says that the topic ends at 0."""
         end = self.end()
         if end == 0:
             return None
         record = next(self.records(end - 1))
         if record.offset() != end - 1:
             raise FluvioFailure("link", f"the cluster sent offset {record.offset()} when asked for {end - 1}")
-        return end - 1, record.value()
+        return end - 1, content(record)
 
     def create(self, retention_seconds: int, limit: Callable[[], None]) -> None:
         """Create the topic when it is missing, with one partition: offsets are counted by partition.
@@ -156,15 +158,15 @@ class FluvioClient:
             if "already exists" not in str(error):
                 raise
 
-    def append(self, values: Sequence[bytes], limit: Callable[[int], None]) -> int:
-        """Store values in order, one confirmed chunk after the other; returns the offset after the last one.
+    def append(self, records: Sequence[Sealed], limit: Callable[[int], None]) -> int:
+        """Store records in order, one confirmed chunk after the other; returns the offset after the last one.
 
         `limit` is called with the size of each chunk before it is sent. After an error the client is of no use.
         """
         if self._producer is None:
             self._end = self.end()
             self._producer = self._new_producer()
-        for chunk, size in chunks(values):
+        for chunk, size in chunks(records):
             limit(size)
             sent = self._producer.send_all(chunk)
             self._producer.flush()  # returns when the cluster answered; what it answered only `wait` tells
@@ -207,14 +209,19 @@ def quicken() -> None:
                     connection.detach()
 
 
-def chunks(values: Sequence[bytes]) -> Iterator[tuple[list[tuple[bytes, bytes]], int]]:
-    """Keyless records that fit into one batch, and their size in bytes; a value larger than a batch goes alone."""
+def content(record: Any) -> Sealed:
+    """What the wheel's record holds; one without a key has the key `No key`, which no checksum matches."""
+    return Sealed(record.value(), record.key())
+
+
+def chunks(records: Sequence[Sealed]) -> Iterator[tuple[list[tuple[bytes, bytes]], int]]:
+    """Keys and values that fit into one batch, and their size in bytes; a record larger than a batch goes alone."""
     chunk: list[tuple[bytes, bytes]] = []
     size = REQUEST_OVERHEAD
-    for value in values:
-        if chunk and size + len(value) + RECORD_OVERHEAD > BATCH_BYTES:
+    for record in records:
+        if chunk and size + record.size + RECORD_OVERHEAD > BATCH_BYTES:
             yield chunk, size
             chunk, size = [], REQUEST_OVERHEAD
-        chunk.append((b"", value))
-        size += len(value) + RECORD_OVERHEAD
+        chunk.append((record.key, record.value))
+        size += record.size + RECORD_OVERHEAD
     yield chunk, size

@@ -6,11 +6,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLinkError, TopicMissingError
+from shared.errors import (
+    OffsetGoneError,
+    RecordDamagedError,
+    RecordTooLargeError,
+    TopicError,
+    TopicLinkError,
+    TopicMissingError,
+)
 from shared.profile import TopicSettings
-from shared.topic import Record
 from shared.topic import fluvio_worker as worker
 from shared.topic.fluvio_client import REQUEST_BYTES, REQUEST_OVERHEAD, FluvioFailure
+from shared.topic.record import Record, Sealed, frame, unframe, unseal
 
 #: limit of one exchange with the cluster; a chunk gets a second more for each 4 MiB, a creation three times as much
 ANSWER_SECONDS = 10.0
@@ -50,6 +57,11 @@ class _Topic:
         except OSError as error:
             raise TopicError(f"{self.name}: its worker process cannot be started: {error.strerror}") from None
 
+    def record(self, offset: int, content: bytes) -> Record:
+        """The record that a worker sent. Raises RecordDamagedError."""
+        ((value, key),) = unframe(content)
+        return unseal(offset, value, key, self.name)
+
     @contextmanager
     def named_errors(self) -> Iterator[None]:
         try:
@@ -87,30 +99,29 @@ class FluvioWriter:
         self._ask(worker.CREATE, str(retention).encode())
         self._ask(worker.END)
 
-    def _ask(self, tag: int, payload: bytes = b"", values: Sequence[bytes] = ()) -> worker.Frame:
+    def _ask(self, tag: int, payload: bytes = b"") -> worker.Frame:
         if self._worker is None:
             raise TopicLinkError(f"{self._topic.name}: this writer failed or was closed; open a new one")
         try:
             with self._topic.named_errors():
-                self._worker.write(worker.VALUE, *values)
                 return self._worker.ask(tag, payload)
         except BaseException:
             self.close()
             raise
 
     def last(self) -> Record | None:
-        offset, value = self._ask(worker.LAST)
-        return None if offset == worker.EMPTY else Record(offset, value)
+        offset, content = self._ask(worker.LAST)
+        return None if offset == worker.EMPTY else self._topic.record(offset, content)
 
-    def append(self, values: Sequence[bytes]) -> None:
-        if not values:
+    def append(self, records: Sequence[Sealed]) -> None:
+        if not records:
             return
-        largest = max(map(len, values))
+        largest = max(record.size for record in records)
         if largest > self.max_record_bytes:
             raise RecordTooLargeError(
                 f"{self._topic.name}: a record of {largest} bytes exceeds {self.max_record_bytes}"
             )
-        self._ask(worker.COMMIT, values=values)
+        self._ask(worker.APPEND, b"".join(frame(records)))
 
     def close(self) -> None:
         if self._worker is not None:
@@ -156,8 +167,7 @@ class FluvioReader:
             with self._topic.named_errors():
                 while True:
                     self._stream = self._stream or self._topic.start(self._next)
-                    if records := [Record(*frame) for frame in self._stream.frames(READ_BYTES) if frame[0] >= 0]:
-                        self._next = records[-1].offset + 1
+                    if records := self._records(self._stream.frames(READ_BYTES)):
                         return records
                     try:
                         if not self._stream.fill(max(0.0, deadline - time.monotonic())):
@@ -170,6 +180,20 @@ class FluvioReader:
             # frames already taken would be lost otherwise: the next stream starts behind what was returned
             self._stop_stream()
             raise
+
+    def _records(self, frames: Sequence[worker.Frame]) -> list[Record]:
+        """Those that were sent, up to one that is damaged, which is an error when it is the first."""
+        records: list[Record] = []
+        try:
+            for offset, content in frames:
+                if offset >= 0:
+                    records.append(self._topic.record(offset, content))
+                    self._next = offset + 1
+        except RecordDamagedError:
+            if not records:
+                raise
+            self._stop_stream()
+        return records
 
     def _stop_clerk(self) -> None:
         if self._clerk is not None:

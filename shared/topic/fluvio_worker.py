@@ -7,8 +7,9 @@ no interpreter lock and ends the process; the program sees its pipe close. The p
 
 Both sides exchange frames (FRAME: tag, size of what follows) over the worker's stdin and stdout. The first frame to a
 worker holds JSON: topic, endpoint or null, seconds (limit of one exchange), idle (seconds of silence after which a
-stream is opened anew) and offset or null. With an offset it streams: OPENED, then one frame a record tagged with its
-offset. Without, it answers requests. A frame tagged FAILED holds kind and text of a FluvioFailure; it is the last one.
+stream is opened anew) and offset or null. With an offset it streams: OPENED, then one frame a record, tagged with its
+offset. Without, it answers requests. Records are framed as shared/topic/record.py does it. A frame tagged FAILED holds
+kind and text of a FluvioFailure; it is the last one.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from shared.topic.fluvio_client import FluvioClient, FluvioFailure, failure, quicken
+from shared.topic.fluvio_client import FluvioClient, FluvioFailure, content, failure, quicken
+from shared.topic.record import frame, unframe
 
 FRAME = struct.Struct("<qI")
-#: requests; CREATE carries the retention in seconds as text, VALUE frames are appended at COMMIT
-CREATE, BEGIN, END, LAST, VALUE, COMMIT = range(6)
+#: requests; CREATE carries the retention in seconds as text, APPEND the records
+CREATE, BEGIN, END, LAST, APPEND = range(5)
 #: answers that are not an offset
 FAILED, EMPTY, OPENED = -1, -2, -3
 PIPE_BYTES = 1 << 20
@@ -77,9 +79,8 @@ class WorkerHandle:
         self._buffer = bytearray()
         self.write(CREATE, json.dumps(settings).encode())
 
-    def write(self, tag: int, *payloads: bytes) -> None:
-        frames = b"".join(part for payload in payloads for part in (FRAME.pack(tag, len(payload)), payload))
-        view = memoryview(frames)
+    def write(self, tag: int, payload: bytes) -> None:
+        view = memoryview(FRAME.pack(tag, len(payload)) + payload)
         with contextlib.suppress(BrokenPipeError):  # what it said last, or its silence, is found when reading
             while view:
                 view = view[self._in.write(view) :]
@@ -146,25 +147,22 @@ class _Worker:
 
     def serve(self, requests: queue.SimpleQueue[Frame]) -> None:
         """Answer requests until the program closes."""
-        values: list[bytes] = []
         while True:
             tag, payload = requests.get()
-            if tag == VALUE:
-                values.append(payload)
-                continue
             self.alarm(self._seconds)
-            send(*self._answer(tag, payload, values))
+            send(*self._answer(tag, payload))
             faulthandler.cancel_dump_traceback_later()
-            values = []
 
-    def _answer(self, tag: int, payload: bytes, values: Sequence[bytes]) -> tuple[int, bytes]:
+    def _answer(self, tag: int, payload: bytes) -> tuple[int, bytes]:
         if tag == CREATE:
             self._client.create(int(payload), lambda: self.alarm(3 * self._seconds))
             return OPENED, b""
-        if tag == COMMIT:
-            return self._client.append(values, lambda size: self.alarm(self._seconds + size / (4 << 20))), b""
+        if tag == APPEND:
+            records = list(unframe(payload))
+            return self._client.append(records, lambda size: self.alarm(self._seconds + size / (4 << 20))), b""
         if tag == LAST:
-            return self._client.last() or (EMPTY, b"")
+            found = self._client.last()
+            return (EMPTY, b"") if found is None else (found[0], b"".join(frame([found[1]])))
         return (self._client.begin() if tag == BEGIN else self._client.end()), b""
 
     def stream(self, offset: int) -> None:
@@ -201,7 +199,7 @@ class _Worker:
                 self._waiting = False
                 if record.offset() != offset:
                     return offset
-                send(offset, record.value())
+                send(offset, *frame([content(record)]))
                 offset += 1
                 if offset >= end:
                     if (now := time.monotonic()) > window + QUICKEN_WINDOW:
@@ -222,8 +220,9 @@ class _Worker:
             raise _Silent
 
 
-def send(tag: int, payload: bytes = b"") -> None:
+def send(tag: int, *pieces: bytes) -> None:
     """Send a frame to the program, at once: whether the next record comes soon is not known."""
+    payload = b"".join(pieces)
     view = memoryview(FRAME.pack(tag, len(payload)) + payload)
     while view:
         view = view[os.write(sys.stdout.fileno(), view) :]

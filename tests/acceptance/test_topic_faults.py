@@ -220,7 +220,7 @@ def test_the_disk_is_full(published: Replication) -> None:
 def test_a_full_file_system(published: Replication, tmp_path: Path) -> None:
     folder = Path(published.topic.path)
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True, check=False
     )
     if mounted.returncode != 0:
         pytest.skip("may not mount a file system here")
@@ -228,7 +228,7 @@ def test_a_full_file_system(published: Replication, tmp_path: Path) -> None:
         published.play(
             "SET cte_max_recursion_depth = 100000",
             "INSERT INTO t WITH RECURSIVE n (i) AS"
-            " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) SELECT i FROM n",
+            " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) SELECT FLOOR(RAND() * 2000000000) FROM n",
         )
         assert_refused(published.produce(), "the disk is full or failing")
         assert_refused(published.produce(), "the disk is full or failing")

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.programs import ENVIRONMENT
-from kit.topic import numbered, read
+from kit.programs import ENVIRONMENT, ROOT
+from kit.topic import numbered, read, sealed
 
 from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicLockedError, TopicMissingError
 from shared.topic import Record, embedded
 from shared.topic.embedded import EmbeddedReader, EmbeddedWriter
+
+#: of processes that write as the tests do
+WITH_KIT = {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
 
 
 @pytest.fixture
@@ -32,11 +35,12 @@ def path(tmp_path: Path) -> Path:
 def start(program: str, *arguments: object) -> subprocess.Popen[str]:
     """Run Python text in a process of its own, with the names of the embedded topic at hand."""
     text = "import sys\nfrom pathlib import Path\nfrom shared.errors import *\nfrom shared.topic.embedded import *\n"
+    text += "from kit.topic import sealed\n"
     return subprocess.Popen(
         [sys.executable, "-c", text + textwrap.dedent(program), *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
-        env=ENVIRONMENT,
+        env=WITH_KIT,
     )
 
 
@@ -52,7 +56,7 @@ def run(program: str, *arguments: object) -> str:
 
 HOLD = """
 writer = EmbeddedWriter(Path(sys.argv[1]))
-writer.append([b"theirs"])
+writer.append(sealed([b"theirs"]))
 print("writing", flush=True)
 sys.stdin.read()
 import time; time.sleep(60)
@@ -74,7 +78,7 @@ def test_a_second_writer_in_the_same_process(path: Path) -> None:
         for _ in range(2):
             with pytest.raises(TopicLockedError):
                 EmbeddedWriter(path)
-        writer.append([b"still"])
+        writer.append(sealed([b"still"]))
     EmbeddedWriter(path).close()
 
 
@@ -91,7 +95,7 @@ assert last is None or last.value == record(last.offset)
 choose = random.Random(count)
 while True:
     batch = choose.choice([1, 7, 50, 300])
-    writer.append([record(number) for number in range(count, count + batch)])
+    writer.append(sealed([record(number) for number in range(count, count + batch)]))
     count += batch
     print(count, flush=True)
 """
@@ -108,7 +112,7 @@ def test_kill_9_at_any_instant_loses_nothing_acknowledged(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "record.py").write_text(RECORD)
-    monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", f"{ENVIRONMENT['PYTHONPATH']}:{tmp_path}")
+    monkeypatch.setitem(WITH_KIT, "PYTHONPATH", f"{WITH_KIT['PYTHONPATH']}:{tmp_path}")
     names: dict[str, Any] = {}
     exec(RECORD, names)
     EmbeddedWriter(path).close()
@@ -162,18 +166,24 @@ def test_garbage_is_refused_and_left_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["CREATE TABLE records (mine)", "PRAGMA application_id = 7", "PRAGMA user_version = 9"]
+    ("change", "words"),
+    [
+        ("CREATE TABLE records (mine)", "this is no topic; move the file away"),
+        ("PRAGMA application_id = 7", "this is no topic; move the file away"),
+        ("PRAGMA user_version = 1", r"is a topic of format 1, and this version knows format 2 only; start an empty"),
+        ("PRAGMA user_version = 9", r"is a topic of format 9, and this version knows format 2 only; start an empty"),
+    ],
 )
-def test_another_sqlite_file_is_refused_and_left_alone(path: Path, change: str) -> None:
+def test_another_sqlite_file_is_refused_and_left_alone(path: Path, change: str, words: str) -> None:
     if "user_version" in change:
-        EmbeddedWriter(path).close()  # a topic of a later format
+        EmbeddedWriter(path).close()
     path.parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(path)) as database:
         database.execute(change)
         database.commit()
     content = path.read_bytes()
     for engine in (EmbeddedWriter, EmbeddedReader):
-        with pytest.raises(TopicError, match=f"{path} is not a topic of format 1"):
+        with pytest.raises(TopicError, match=f"{path}.*{words}"):
             engine(path)
     assert path.read_bytes() == content
 
@@ -181,12 +191,12 @@ def test_another_sqlite_file_is_refused_and_left_alone(path: Path, change: str) 
 def test_a_file_taken_away(path: Path) -> None:
     """What is appended to a file without a name is lost when the program ends."""
     with closing(EmbeddedWriter(path)) as writer:
-        writer.append([b"a"])
+        writer.append(sealed([b"a"]))
         with closing(EmbeddedReader(path)) as reader:
             assert read(reader, 1) == [Record(0, b"a")]
             path.unlink()
             with pytest.raises(TopicError, match="was removed or replaced while it was being written"):
-                writer.append([b"b"])
+                writer.append(sealed([b"b"]))
             with pytest.raises(TopicLinkError, match="was removed or replaced while it was being read"):
                 reader.read(0)
 
@@ -201,14 +211,28 @@ except TopicError as error:
 """
 
 
-def test_a_reader_that_may_not_write_the_folder(path: Path) -> None:
+def test_a_topic_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folders" / "t.topic"
+    with closing(EmbeddedWriter(path)) as writer:
+        writer.append(sealed([b"a"]))
+        assert {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == dict.fromkeys(
+            ("t.topic", "t.topic-wal", "t.topic-shm", "t.lock"), 0o600
+        )
+    assert [folder.stat().st_mode & 0o777 for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
+
+
+def test_a_reader_that_is_another_user(path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may become another user")
     with closing(EmbeddedWriter(path)) as writer:
-        writer.append([b"a"])
-    for folder in path.parents:
+        writer.append(sealed([b"a"]))
+    for folder in list(path.parents)[1:]:
         if folder.owner() == "root" and folder.stat().st_mode & 0o005 != 0o005:
             folder.chmod(0o755)
+    assert "is in a folder of another user; run this as the user who runs the producer" in run(READ_AS_NOBODY, path)
+    path.parent.chmod(0o755)
+    assert "belongs to user root; run this as that user" in run(READ_AS_NOBODY, path)
+    path.chmod(0o666)
     assert "must be allowed to write to file and folder, for reading too" in run(READ_AS_NOBODY, path)
 
 
@@ -230,14 +254,14 @@ def test_a_full_disk(small_disk: Path) -> None:
     path = small_disk / "t.topic"
     values = [bytes([number]) * 1000 for number in range(20)]
     with closing(EmbeddedWriter(path)) as writer, closing(EmbeddedReader(path)) as reader:
-        writer.append(values[:10])
+        writer.append(sealed(values[:10]))
         for _ in range(3):
             (small_disk / "ballast").write_bytes(bytes(2 << 20))
             with pytest.raises(TopicError, match=f"topic {path}: the disk is full"):
-                writer.append([bytes(2 << 20)])
+                writer.append(sealed([os.urandom(2 << 20)]))
             assert writer.last() == Record(9, values[9])
             (small_disk / "ballast").unlink()
-        writer.append(values[10:])
+        writer.append(sealed(values[10:]))
         assert read(reader, 20) == numbered(values)
     with closing(EmbeddedWriter(path)) as writer:
         assert writer.last() == Record(19, values[19])
@@ -247,25 +271,25 @@ LIMITED = """
 import resource
 path = Path(sys.argv[1])
 writer = EmbeddedWriter(path)
-writer.append([b"a", b"b"])
+writer.append(sealed([b"a", b"b"]))
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
 try:
-    writer.append([b"c", bytes(2 << 20)])
+    import os; writer.append(sealed([b"c", os.urandom(2 << 20)]))
 except TopicError as error:
     print(error)
 print(writer.last())
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-writer.append([b"c"])
+writer.append(sealed([b"c"]))
 writer.close()
-print([value for _, value in EmbeddedReader(path).read(0)])
+print([record.value for record in EmbeddedReader(path).read(0)])
 """
 
 
 def test_a_file_that_may_not_grow(path: Path) -> None:
     error, last, values = run(LIMITED, path).splitlines()
     assert error.startswith(f"topic {path}: the disk is full or failing")
-    assert last == "Record(offset=1, value=b'b')"
+    assert last == "Record(offset=1, value=b'b', binlog=b'', checksums=False)"
     assert values == "[b'a', b'b', b'c']"
 
 
@@ -276,12 +300,12 @@ def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypa
     monkeypatch.setattr(embedded, "RETENTION_INTERVAL", 0.0)
     second = 1 / 86_400
     with closing(EmbeddedWriter(path)) as writer:
-        writer.append([b"0", b"1", b"2"])
+        writer.append(sealed([b"0", b"1", b"2"]))
     with closing(EmbeddedReader(path)) as reader:
         assert reader.first_offset() == 0
         time.sleep(0.3)
         with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
-            writer.append([b"3"])
+            writer.append(sealed([b"3"]))
             assert (reader.first_offset(), reader.next_offset()) == (3, 4)
             reader.seek(1)
             with pytest.raises(
@@ -291,7 +315,7 @@ def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypa
             reader.seek(3)
             assert read(reader, 1) == [Record(3, b"3")]
             time.sleep(0.3)
-            writer.append([b"4"])
+            writer.append(sealed([b"4"]))
         with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
             assert writer.last() == Record(4, b"4")
         assert (reader.first_offset(), reader.next_offset()) == (4, 5)

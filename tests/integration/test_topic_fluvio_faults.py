@@ -12,7 +12,7 @@ import pytest
 from kit import fluvio_wire as wire
 from kit.fluvio_double import FluvioDouble
 from kit.fluvio_wire import Log
-from kit.topic import VALUES, numbered, read
+from kit.topic import VALUES, numbered, read, sealed
 
 from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLinkError, TopicMissingError
 from shared.profile import TopicSettings
@@ -82,12 +82,12 @@ def test_a_connection_lost_with_the_request_stored(
     double: FluvioDouble, writer: FluvioWriter, open_writer: Callable[[], FluvioWriter], impatient: None
 ) -> None:
     with closing(open_writer()) as victim:
-        victim.append(VALUES[:1])
+        victim.append(sealed(VALUES[:1]))
         double.produce.append("stored")
         with pytest.raises(TopicLinkError):
-            victim.append(VALUES[1:])
+            victim.append(sealed(VALUES[1:]))
         with pytest.raises(TopicLinkError, match="open a new one"):
-            victim.append(VALUES[1:])
+            victim.append(sealed(VALUES[1:]))
     assert open_writer().last() == Record(3, b"3")
     assert double.logs["t-1"].end == 4
 
@@ -99,11 +99,11 @@ def test_a_connection_lost_with_the_request_lost_leaves_no_hole(
     chunks = [bytes([number]) * 700_000 for number in range(3)]
     double.produce.extend(["ok", "lost"])
     with pytest.raises(TopicLinkError):
-        open_writer().append(chunks)
+        open_writer().append(sealed(chunks))
     assert double.stored == 2
     writer = open_writer()
     assert writer.last() == Record(0, chunks[0])
-    writer.append(chunks[1:])
+    writer.append(sealed(chunks[1:]))
     assert writer.last() == Record(2, chunks[2])
 
 
@@ -113,7 +113,7 @@ def test_an_answer_that_never_comes(
     """The wheel would send the request again, and the cluster store it again."""
     double.produce.append("silent")
     with pytest.raises(TopicLinkError, match="no answer within 2 s"):
-        open_writer().append(VALUES)
+        open_writer().append(sealed(VALUES))
     assert double.stored == 1
     assert open_writer().last() == Record(3, b"3")
 
@@ -124,19 +124,19 @@ def test_a_request_stored_twice(
     """It cannot be undone: writing continues after the copy, and the consumer drops it by its sequences."""
     double.produce.append("twice")
     with pytest.raises(TopicLinkError, match=r"at offset 4 instead of 0: another producer .* twice"):
-        writer.append(VALUES)
+        writer.append(sealed(VALUES))
     again = open_writer()
     assert again.last() == Record(7, b"3")
-    again.append([b"4"])
+    again.append(sealed([b"4"]))
     assert [record.value for record in read(reader, 9)] == [*VALUES, *VALUES, b"4"]
 
 
 def test_a_second_producer(writer: FluvioWriter, open_writer: Callable[[], FluvioWriter]) -> None:
     """Fluvio cannot keep it out. The first writer notices."""
-    writer.append(VALUES[:1])
-    open_writer().append([b"foreign"])
+    writer.append(sealed(VALUES[:1]))
+    open_writer().append(sealed([b"foreign"]))
     with pytest.raises(TopicLinkError, match="at offset 2 instead of 1: another producer"):
-        writer.append(VALUES[1:])
+        writer.append(sealed(VALUES[1:]))
 
 
 @pytest.mark.parametrize(
@@ -159,21 +159,21 @@ def test_a_refusal(
 ) -> None:
     """The wheel's flush succeeds; only the wait for each record tells."""
     writer = open_writer()
-    writer.append(VALUES[:1])
+    writer.append(sealed(VALUES[:1]))
     double.produce.append(code)
     with pytest.raises(error, match=text) as caught:
-        writer.append(VALUES[1:])
+        writer.append(sealed(VALUES[1:]))
     assert type(caught.value) is error
     again = open_writer()
     assert again.last() == Record(0, b"0")
-    again.append(VALUES[1:])
+    again.append(sealed(VALUES[1:]))
 
 
 def test_a_server_that_does_not_lead_yet(
     double: FluvioDouble, writer: FluvioWriter, open_writer: Callable[[], FluvioWriter]
 ) -> None:
     """Asked plainly, it says that the topic ends at 0, as an empty topic does."""
-    writer.append(VALUES)
+    writer.append(sealed(VALUES))
     double.not_leader = 4
     again = open_writer()
     assert double.not_leader == 0
@@ -182,7 +182,7 @@ def test_a_server_that_does_not_lead_yet(
 
 
 def test_a_server_that_never_leads(double: FluvioDouble, writer: FluvioWriter) -> None:
-    writer.append(VALUES)
+    writer.append(sealed(VALUES))
     double.not_leader = 1 << 30
     with pytest.raises(TopicLinkError, match="not the leader"):
         writer.last()
@@ -195,7 +195,7 @@ def test_replies_cut_inside_a_batch(double: FluvioDouble, writer: FluvioWriter, 
     """The wheel skips the rest of each batch that was cut, without a word."""
     values = [b"%0100d" % number for number in range(2000)]
     for start in range(0, 2000, 50):
-        writer.append(values[start : start + 50])
+        writer.append(sealed(values[start : start + 50]))
     assert len(double.logs["t-1"].batches) == 40, "what is appended at once is stored whole or not at all"
     double.reply_bytes = 3 * len(double.logs["t-1"].batches[0][2]) + 999
     double.opened = 0
@@ -207,7 +207,7 @@ def test_a_backlog_that_takes_many_streams(double: FluvioDouble, writer: FluvioW
     """More than one worker opens."""
     values = [bytes([number]) * 1000 for number in range(240)]
     for start in range(0, 240, 2):
-        writer.append(values[start : start + 2])
+        writer.append(sealed(values[start : start + 2]))
     double.reply_bytes = 3000
     double.opened = 0
     assert read(reader, 240) == numbered(values)
@@ -217,23 +217,23 @@ def test_a_backlog_that_takes_many_streams(double: FluvioDouble, writer: FluvioW
 def test_the_last_batch_cut(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
     """No later record shows the skip; silence before the end does."""
     values = [b"%0100d" % number for number in range(100)]
-    writer.append(values[:50])
-    writer.append(values[50:])
+    writer.append(sealed(values[:50]))
+    writer.append(sealed(values[50:]))
     double.reply_bytes = sum(len(batch) for _, _, batch in double.logs["t-1"].batches) - 1000
     assert len(read(reader, 100, seconds=8)) == 100
 
 
 def test_records_left_out_of_a_backlog(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
     for value in VALUES:
-        writer.append([value])
+        writer.append(sealed([value]))
     double.skip = 1
     assert [record.value for record in read(reader, 4)] == VALUES
     assert double.skip is None
 
 
 def test_a_batch_no_reply_can_hold(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
-    writer.append([b"small"])
-    writer.append([bytes(5000)])
+    writer.append(sealed([b"small"]))
+    writer.append(sealed([bytes(5000)]))
     double.reply_bytes = 2000
     assert read(reader, 1) == [Record(0, b"small")]
     with pytest.raises(TopicError, match="offset 1 cannot be read, though it goes on to offset 2"):
@@ -243,7 +243,7 @@ def test_a_batch_no_reply_can_hold(double: FluvioDouble, writer: FluvioWriter, r
 def test_records_that_were_removed(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
     """The wheel's newer consumer would jump over them."""
     for value in VALUES:
-        writer.append([value])
+        writer.append(sealed([value]))
     log: Log = double.logs["t-1"]
     log.start = 2
     del log.batches[:2]
@@ -258,13 +258,13 @@ def test_records_that_were_removed(double: FluvioDouble, writer: FluvioWriter, r
 def test_a_connection_that_breaks_while_reading(
     double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader
 ) -> None:
-    writer.append(VALUES[:2])
+    writer.append(sealed(VALUES[:2]))
     assert len(read(reader, 2)) == 2
     double.disconnect()
     with pytest.raises(TopicLinkError):
         read(reader, 1)
     with closing(FluvioWriter(reader._topic.settings)) as again:
-        again.append(VALUES[2:])
+        again.append(sealed(VALUES[2:]))
     assert read(reader, 2) == numbered(VALUES[2:], 2)
 
 
@@ -273,17 +273,17 @@ def test_a_stream_that_dies_without_a_word(
 ) -> None:
     monkeypatch.setattr(fluvio_topic, "IDLE_SECONDS", 0.5)
     with closing(FluvioReader(topic)) as reader:
-        writer.append(VALUES[:1])
+        writer.append(sealed(VALUES[:1]))
         assert read(reader, 1) == [Record(0, b"0")]
         double.streaming = False
-        writer.append(VALUES[1:2])
+        writer.append(sealed(VALUES[1:2]))
         assert reader.read(0.2) == []
         double.streaming = True  # for streams opened from now on
         assert read(reader, 1, seconds=8) == [Record(1, b"1")]
 
 
 def test_a_topic_deleted_and_created_anew(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
-    writer.append(VALUES)
+    writer.append(sealed(VALUES))
     assert len(read(reader, 4)) == 4
     double.logs["t-1"] = Log("t-1")
     double.disconnect()

@@ -13,7 +13,7 @@ import pytest
 from kit.fluvio_double import FluvioDouble
 from kit.helpers import wait_until
 from kit.programs import ENVIRONMENT
-from kit.topic import VALUES, read
+from kit.topic import VALUES, read, sealed
 
 from shared.errors import TopicLinkError
 from shared.profile import TopicSettings
@@ -33,7 +33,7 @@ def test_a_signal_ends_a_wait_at_once(double: FluvioDouble, writer: FluvioWriter
     previous = signal.signal(signal.SIGALRM, interrupt)
     try:
         double.produce.append("silent")
-        for wait in (lambda: writer.append(VALUES), lambda: read(reader, 9)):
+        for wait in (lambda: writer.append(sealed(VALUES)), lambda: read(reader, 9)):
             started = time.monotonic()
             signal.setitimer(signal.ITIMER_REAL, 0.3)
             with pytest.raises(Interrupt):
@@ -45,7 +45,7 @@ def test_a_signal_ends_a_wait_at_once(double: FluvioDouble, writer: FluvioWriter
 
 
 def test_a_worker_that_is_killed(writer: FluvioWriter, reader: FluvioReader) -> None:
-    writer.append(VALUES)
+    writer.append(sealed(VALUES))
     assert len(read(reader, 4)) == 4
     for handle in (reader._stream, writer._worker):
         assert handle is not None
@@ -54,16 +54,17 @@ def test_a_worker_that_is_killed(writer: FluvioWriter, reader: FluvioReader) -> 
         read(reader, 1)
     assert reader.read(0.1) == []
     with pytest.raises(TopicLinkError, match="the client died"):
-        writer.append(VALUES)
+        writer.append(sealed(VALUES))
 
 
 PROGRAM = """
 import sys, time
 from shared.profile import TopicSettings
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
+from shared.topic.record import seal
 settings = TopicSettings("t-1", backend="fluvio", endpoint=sys.argv[1])
 writer, reader = FluvioWriter(settings), FluvioReader(settings)
-writer.append([b"x"])
+writer.append([seal(b"x")])
 while not reader.read(1): pass
 print(*(worker._process.pid for worker in (writer._worker, reader._clerk, reader._stream)), flush=True)
 time.sleep(60)
@@ -92,7 +93,7 @@ def test_no_worker_is_left_behind(double: FluvioDouble, topic: TopicSettings) ->
     opened = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
     for start in (0, 4):
         with closing(FluvioWriter(topic)) as writer, closing(FluvioReader(topic)) as reader:
-            writer.append(VALUES)
+            writer.append(sealed(VALUES))
             reader.seek(start)
             assert len(read(reader, 4)) == 4
             pids = [handle._process.pid for handle in (writer._worker, reader._clerk, reader._stream) if handle]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kit.topic import sealed
 from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.profile import ConsumerProfile, Filters, Follower, TopicSettings
 from shared.topic import open_writer
@@ -59,7 +60,7 @@ class EventLog:
         for index, (draft, operation) in enumerate(self._drafts):
             self.sequence += 1
             records.append(draft.encode(operation, self.sequence, self._offset if end and index == last else None))
-        self._writer.append(records)
+        self.append(*records)
 
     def rows(
         self, kind: str, table: str, columns: Sequence[str], rows: Sequence[Any], *,
@@ -104,11 +105,11 @@ class EventLog:
     def heartbeat(self) -> None:
         self._offset += 10
         draft = Draft(json.dumps(resource_uri(RESOURCE, "")), self._position(), None, 0)
-        self._writer.append([draft.encode(heartbeat_json("u"), self.sequence, None)])
+        self.append(draft.encode(heartbeat_json("u"), self.sequence, None))
 
     def append(self, *records: bytes) -> None:
         """Records as they are."""
-        self._writer.append(records)
+        self._writer.append(sealed(records))
 
     def records(self) -> list[bytes]:
         from shared.topic import open_reader

@@ -19,12 +19,12 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 EDGES = {
     "pymysql": {"shared/mysql.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
-    "zstandard": {"cdc_producer/decode/binlog.py"},
+    "zstandard": {"cdc_producer/decode/binlog.py", "shared/topic/batch.py"},
     "orjson": {"cdc_producer/decode/columns.py", "shared/events.py"},
     "tomli": {"shared/profile.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
     "pyspark": {"cdc_consumer/parity/spark/java.py", "cdc_consumer/parity/spark/context.py"},
-    "sqlite3": {"shared/topic/embedded.py", "cdc_consumer/parity/state.py"},
+    "sqlite3": {"shared/topic/embedded.py", "shared/topic/embedded_file.py", "cdc_consumer/parity/state.py"},
 }
 #: all that the audit takes from the consumer: values, sessions and positions as SQL
 AUDIT, DOOR = "cdc_consumer/parity/", "cdc_consumer.sql"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.programs import ENVIRONMENT
+from kit.topic import sealed
 
 from shared.topic.cli import cut, main
 from shared.topic.embedded import EmbeddedWriter
@@ -40,7 +41,7 @@ RECORDS = [line[:-1] + REST for line in DEMO]
 def profile(tmp_path: Path) -> Path:
     """A consumer profile of a topic with four records, the last of them a heartbeat."""
     with closing(EmbeddedWriter(tmp_path / "t.topic")) as writer:
-        writer.append([record.encode() for record in RECORDS])
+        writer.append(sealed([record.encode() for record in RECORDS]))
     path = tmp_path / "profile.toml"
     path.write_text(
         f'[database]\nuser = "u"\n[filters]\ninclude_dbs = ["d"]\n[topic]\nname = "t"\npath = "{tmp_path}"\n'
@@ -105,7 +106,7 @@ def test_errors_are_one_line(
 
 def test_retention_moves_the_beginning(profile: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with closing(EmbeddedWriter(tmp_path / "t.topic", retention_days=1e-9)) as writer:
-        writer.append([RECORDS[0].encode()])
+        writer.append(sealed([RECORDS[0].encode()]))
     assert main([str(profile), "--all"]) == 0
     assert capfd.readouterr().out == RECORDS[0] + "\n"
     assert main([str(profile), "--from", "1"]) == 1
@@ -140,7 +141,7 @@ def test_follow_waits_until_ctrl_c(profile: Path, tmp_path: Path) -> None:
         assert process.stdout is not None and process.stderr is not None
         assert [process.stdout.readline() for _ in range(3)] == [line + "\n" for line in RECORDS[:3]]
         with closing(EmbeddedWriter(tmp_path / "t.topic")) as writer:
-            writer.append([b'{"new":1}'])
+            writer.append(sealed([b'{"new":1}']))
         assert process.stdout.readline() == '{"new":1}\n'
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
@@ -149,7 +150,7 @@ def test_follow_waits_until_ctrl_c(profile: Path, tmp_path: Path) -> None:
 
 def test_a_reader_that_has_seen_enough(profile: Path, tmp_path: Path) -> None:
     with closing(EmbeddedWriter(tmp_path / "t.topic")) as writer:
-        writer.append([QUERY.encode()] * 20_000)
+        writer.append(sealed([QUERY.encode()] * 20_000))
     process = subprocess.Popen(
         command(profile), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     )

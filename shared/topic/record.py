@@ -1,0 +1,120 @@
+"""Records: an event with its checksum and the leader's own binlog events beside it, from capture to apply.
+
+What travels is a value and a key, as bytes:
+
+    value  the event's JSON (shared/events.py)
+    key    bytes 0 to 3   CRC-32 of value and rest of the key, as `_checksum` makes it, little-endian
+           byte 4         form: 1 when each binlog event ends with the leader's checksum, 0 when none does
+           byte 5 on      the binlog events of the operation, verbatim and one behind the other, or nothing
+
+The binlog events are the TABLE_MAP and the rows event of a rows operation, also where the leader wrote the table map
+once for several rows events; the QUERY event of a Query; nothing for a Heartbeat. Those out of a compressed transaction
+come without checksums.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from shared.errors import RecordDamagedError
+
+#: for whoever meets damage
+ALTERED_ADVICE = "start again, and if that does not help, load the follower anew from an empty topic"
+#: the forms of a key
+PLAIN, CHECKSUMMED = 0, 1
+#: checksum and form
+_KEY = Struct("<IB")
+#: lengths of value and key, before both
+_FRAME = Struct("<QI")
+#: bytes of a binlog event's header, and where in it the event's size is
+_EVENT_HEADER, _EVENT_SIZE = 19, 9
+
+
+class Sealed(NamedTuple):
+    """A record that has no place yet."""
+
+    value: bytes
+    key: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return len(self.value) + len(self.key)
+
+
+class Record(NamedTuple):
+    """A record of a topic, found to be what was sealed."""
+
+    #: index in the topic; dense, from 0, never reused
+    offset: int
+    #: the event's JSON
+    value: bytes
+    #: the leader's binlog events, one behind the other; `binlog_events` separates them
+    binlog: bytes = b""
+    #: whether each of them ends with the leader's checksum
+    checksums: bool = False
+
+
+def seal(value: bytes, binlog: Sequence[bytes] = (), checksums: bool = False) -> Sealed:
+    """Make a record of an event's JSON and its binlog events; `checksums` tells whether these end with one."""
+    rest = b"".join((b"\1" if checksums else b"\0", *binlog))
+    return Sealed(value, _checksum(value, rest).to_bytes(4, "little") + rest)
+
+
+def unseal(offset: int, value: bytes, key: bytes, topic: str) -> Record:
+    """Check a record that was read from a topic; `topic` names it in errors. Raises RecordDamagedError."""
+    if len(key) < _KEY.size:
+        raise damaged(topic, offset, "has no checksum: it was altered, or written by another program")
+    checksum, form = _KEY.unpack_from(key)
+    if checksum != _checksum(value, memoryview(key)[4:]):
+        raise damaged(topic, offset, "does not match its checksum: it was altered after it was made")
+    if form > CHECKSUMMED:
+        raise damaged(topic, offset, f"is of form {form}, which this version does not know")
+    return Record(offset, value, key[_KEY.size :], form == CHECKSUMMED)
+
+
+def _checksum(value: bytes, rest: bytes | memoryview) -> int:
+    """It begins with the length, so that no byte passes from one to the other unseen."""
+    return zlib.crc32(rest, zlib.crc32(value, len(value) & 0xFFFFFFFF))
+
+
+def damaged(topic: str, offset: int, what: str) -> RecordDamagedError:
+    """The error for a record that is not what was appended; `what` goes on after the offset."""
+    return RecordDamagedError(f"{topic} offset {offset} {what}; {ALTERED_ADVICE}")
+
+
+def binlog_events(record: Record) -> list[bytes]:
+    """The leader's binlog events of a record, each with its header and, if `checksums`, its checksum.
+
+    Raises RecordDamagedError when they are not whole.
+    """
+    found, position, data = [], 0, record.binlog
+    while position < len(data):
+        size = int.from_bytes(data[position + _EVENT_SIZE : position + _EVENT_SIZE + 4], "little")
+        left = len(data) - position
+        if not _EVENT_HEADER <= size <= left:
+            raise damaged("topic", record.offset, f"holds {left} bytes of a binlog event of {size}")
+        found.append(data[position : position + size])
+        position += size
+    return found
+
+
+def frame(records: Iterable[Sealed]) -> list[bytes]:
+    """The pieces of bytes in which `unframe` finds the records again, once they are joined."""
+    return [piece for value, key in records for piece in (_FRAME.pack(len(value), len(key)), value, key)]
+
+
+def unframe(data: bytes, position: int = 0) -> Iterator[Sealed]:
+    """The records in framed bytes from `position` on. Raises ValueError when they end within one."""
+    while position < len(data):
+        start = position + _FRAME.size
+        if start > len(data):
+            raise ValueError("it ends within a frame")
+        value, key = _FRAME.unpack_from(data, position)
+        middle, position = start + value, start + value + key
+        if position > len(data):
+            raise ValueError("it ends within a record")
+        yield Sealed(data[start:middle], data[middle:position])
