@@ -27,6 +27,7 @@ from shared.errors import TopicError
 from shared.mysql import Connection, rows
 from shared.profile import load_consumer, load_producer
 from shared.topic import TopicReader, open_reader
+from shared.topic.cli import cut
 
 T = TypeVar("T")
 
@@ -154,7 +155,7 @@ class Demo:
     def events(self, timeout: float) -> Iterator[str]:
         """Operations that have arrived in the topic, as the tutorial prints them."""
         for record in self.reader.read(timeout):
-            line = cut(record.value.decode())
+            line = cut(record.value).decode()
             if not line.endswith('"operation":"Heartbeat"}'):
                 yield line
 
@@ -244,13 +245,6 @@ def arrived_at(follower: Connection, gtids: str) -> bool:
     """Whether the follower has all these transactions of the leader."""
     ((subset,),) = rows(follower, "SELECT GTID_SUBSET(%s, @@GLOBAL.gtid_executed)", (gtids,))
     return bool(subset)
-
-
-def cut(line: str) -> str:
-    """An event with the keys after `operation` cut off, as the original demo printed it."""
-    start = line.index('"operation":') + len('"operation":')
-    _, end = json.JSONDecoder().raw_decode(line, start)
-    return line[:end] + "}"
 
 
 def run(demo: Demo, keep: bool) -> None:

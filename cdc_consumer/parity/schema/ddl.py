@@ -1,4 +1,9 @@
-"""Reads what SHOW CREATE prints, in a session without ANSI_QUOTES and NO_BACKSLASH_ESCAPES."""
+"""Reads what SHOW CREATE prints, in a session without ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
+
+The tokens here are not those of shared/statements/tokens.py, which reads what any client wrote, in any character set
+and sql_mode, and never further than a statement's head. This text is the server's own, in one form, and is read to its
+end with the depth of its parentheses; one regular expression is enough for that.
+"""
 
 from __future__ import annotations
 
