@@ -14,8 +14,8 @@ from kit.programs import binlog_end, write_profiles
 from report import Cost, Result, count, table, times
 from workloads import DATABASE, create_table, insert_single_rows, insert_statements, prepare
 
+from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import LEADER, RELAXED, MySQLServer
-from shared.profile import load_producer
 from shared.topic import open_reader
 
 CAPTURE, TO_NULL, TO_FILE, LIBRARY = "capture", "mysqlbinlog > /dev/null", "mysqlbinlog > file", "mysql-replication"

@@ -19,9 +19,9 @@ from parity_cost import Bill, Program
 from parity_data import DATABASE, TABLE, UNDER_NULL, column_names
 from parity_peers import PeerError, Tool, percona_toolkit, reladiff
 
+from cdc_consumer.profile import Follower
 from cdc_consumer.sql.positions import Mark, PositionTables
 from docker.local.mysql_servers import MySQLServer
-from shared.profile import Follower
 
 #: where pt-table-checksum writes
 PERCONA = "percona"

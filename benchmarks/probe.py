@@ -20,9 +20,9 @@ from pathlib import Path
 import bench  # noqa: F401  # makes the project importable
 from workloads import DATABASE
 
+from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import Server
 from shared.events import Rows, decode
-from shared.profile import load_producer
 from shared.topic import embedded, open_reader
 
 #: seconds between two looks

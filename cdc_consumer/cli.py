@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 
+from cdc_consumer.profile import load_consumer
 from cdc_consumer.replay import replay
 from shared import program
-from shared.profile import load_consumer
 
 DESCRIPTION = """Replay the events of a topic, written there by cdc-producer, as SQL on a follower MySQL: transaction by
 transaction, in the leader's order, each exactly once."""

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from cdc_consumer.follower.server import open_server
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.next_attempt import PASSING, NextAttempt
+from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
 from cdc_consumer.resume import continue_after, open_topic
@@ -22,7 +23,6 @@ from cdc_consumer.transactions import Step, Transactions
 from shared.errors import CdcError, causes
 from shared.events import Heartbeat, Query, Rows, decode
 from shared.filters import DatabaseFilter
-from shared.profile import ConsumerProfile
 from shared.recovery import Stopping
 from shared.topic import Record, TopicReader
 

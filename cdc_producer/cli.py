@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdc_producer.produce import Producer
+from cdc_producer.profile import load_producer
 from shared import program
-from shared.profile import load_producer
 
 DESCRIPTION = """Read the binlog of a leader MySQL and publish what the profile's filter includes to a topic, one JSON
 event per operation, in the leader's order, each exactly once."""

@@ -14,10 +14,10 @@ from typing import Any
 
 from pymysqlreplication import BinLogStreamReader
 
+from cdc_producer.profile import Leader
 from shared.errors import BinlogPurgedError, LeaderError, LeaderLinkError
 from shared.events import Position
 from shared.mysql import MySQLError, connect, error_number, error_text, is_link_error
-from shared.profile import Leader
 
 #: bytes asked of the socket at once
 RECEIVE_BYTES = 1 << 18

@@ -10,11 +10,11 @@ from typing import Any
 
 from cdc_producer.decode.gtids import GtidSet
 from cdc_producer.decode.table_map import Charset, Charsets
+from cdc_producer.profile import LATEST, Leader
 from cdc_producer.resume import Resume
 from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
 from shared.events import Position
 from shared.mysql import Connection, MySQLError, connect, error_number, error_text, is_link_error, rows, variables
-from shared.profile import Leader
 
 #: variable, the value it must have, why
 REQUIRED = (
@@ -136,19 +136,12 @@ class LeaderConsole:
 
     def start(self, end: Position) -> Resume:
         """Where an empty topic begins, as the profile says. Raises LeaderError when the leader cannot give that."""
-        start = self.leader.start
-        if start == "latest":
-            return Resume(end)
-        if start == "earliest":
-            return self._earliest()
-        try:
-            # no GTID set holds a dot, and every binlog's name does
-            place = Position.parse(start) if "." in start else GtidSet(start)
-        except ValueError:
-            raise LeaderError(
-                f'database.start must be "earliest", "latest", a GTID set or "file:offset", not {start!r}'
-            ) from None
-        return self._at(place, end) if isinstance(place, Position) else self._after(place, start)
+        place = self.leader.place()
+        if isinstance(place, Position):
+            return self._at(place, end)
+        if isinstance(place, GtidSet):
+            return self._after(place, self.leader.start)
+        return Resume(end) if place == LATEST else self._earliest()
 
     def _earliest(self) -> Resume:
         first = self.files()[0]

@@ -20,12 +20,12 @@ from cdc_producer.decode.processes import Decoders, most_decoders
 from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.outgoing import Outgoing
+from cdc_producer.profile import LATEST, ProducerProfile
 from cdc_producer.progress import Progress
 from cdc_producer.resume import Resume, from_record
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError
 from shared.events import Position
 from shared.filters import DatabaseFilter
-from shared.profile import ProducerProfile
 from shared.recovery import Recovery, Stopping
 from shared.topic import Record, open_writer
 
@@ -78,7 +78,7 @@ class Producer:
         tables = Tables(profile.mysql_resource_name, databases, facts.charsets)
         outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders())))
         capture = Capture(profile.mysql_resource_name, databases, facts, tables, resume, outgoing)
-        if profile.database.start == "latest" and resume.sequence < 0:
+        if profile.database.start == LATEST and resume.sequence < 0:
             # An empty topic would forget where "latest" was when the producer first asked.
             capture.heartbeat(always=True)
         return Attempt(connection, capture, outgoing, self._stopping, self._end if self._exit_at_end else None)

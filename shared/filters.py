@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.profile import Filters
+from shared.errors import ProfileError
+from shared.profile import Filters, check_database_name
 
 #: MySQL's own databases; nothing in them is ever replicated
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
+#: this system's own database on a follower, unless the profile names another
+SYSTEM_DATABASE = "fluvio_cdc"
 
 
 class DatabaseFilter:
-    """One rule for both programs: system databases never, then exactly what the profile names."""
+    """One rule for all programs: system databases never, then exactly what the profile names."""
 
-    def __init__(self, filters: Filters, system_database: str = "fluvio_cdc") -> None:
+    def __init__(self, filters: Filters, system_database: str = SYSTEM_DATABASE) -> None:
         """`system_database` is this system's own, on a leader that is itself a follower."""
         self._include = None if filters.include_dbs is None else frozenset(filters.include_dbs)
         self._exclude = frozenset(filters.exclude_dbs or ()) | SYSTEM_DATABASES | {system_database}
@@ -35,3 +38,17 @@ class DatabaseFilter:
         for database in databases:
             (inside if database in self else outside).append(database)
         return inside, outside
+
+
+def check_filters(filters: Filters, system_database: str = SYSTEM_DATABASE) -> None:
+    """Raise ProfileError for a database that is included by name and yet never replicated."""
+    never = sorted((SYSTEM_DATABASES | {system_database}) & set(filters.include_dbs or ()))
+    if never:
+        raise ProfileError(f"filters.include_dbs names {', '.join(never)}, which is never replicated")
+
+
+def check_system_database(database: str, name: str) -> None:
+    """Raise ProfileError when this cannot be the system's own database; `name` is the key that says so."""
+    check_database_name(database, name)
+    if database in SYSTEM_DATABASES:
+        raise ProfileError(f"{name} must be a database of its own, not MySQL's {database}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import pymysql
@@ -14,7 +14,7 @@ from pymysql.constants import CLIENT, COMMAND
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
 
-from shared.profile import Database, Tls
+from shared.profile import Database, Tls, expand
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
@@ -57,13 +57,13 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
     flags = CLIENT.FOUND_ROWS | (CLIENT.MULTI_STATEMENTS if multi_statements else 0)
     address: dict[str, Any] = {"host": database.host, "port": database.port}
     if database.unix_socket is not None:
-        address = {"unix_socket": _expand(database.unix_socket)}
+        address = {"unix_socket": str(expand(database.unix_socket, "unix_socket"))}
     connection: Any = _Connection(
         **address,
         **_encryption(database.tls),
         user=database.user,
         # as bytes: PyMySQL would encode a str as latin1
-        password=database.secret().encode(),
+        password=os.fsencode(database.secret()),
         charset="utf8mb4",
         autocommit=True,
         client_flag=flags,
@@ -75,18 +75,11 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
     return cast(Connection, connection)
 
 
-def _unverified() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
-
-
 class _Connection(pymysql.connections.Connection):
     """Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, for a tenth of a second."""
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
-        return sslp if isinstance(sslp, ssl.SSLContext) else _unverified()
+        return sslp if isinstance(sslp, ssl.SSLContext) else Tls().context()
 
 
 def _keep_alive(link: socket.socket) -> None:
@@ -102,16 +95,7 @@ def _encryption(tls: Tls | None) -> dict[str, Any]:
         return {}
     if tls.mode == "off":
         return {"ssl_disabled": True}
-    context = ssl.create_default_context(cafile=_expand(tls.ca) if tls.ca else None)
-    context.check_hostname = tls.mode == "verify-identity"
-    context.verify_mode = ssl.CERT_REQUIRED if tls.mode.startswith("verify") else ssl.CERT_NONE
-    if tls.cert and tls.key:
-        context.load_cert_chain(_expand(tls.cert), _expand(tls.key))
-    return {"ssl": context}
-
-
-def _expand(name: str) -> str:
-    return str(Path(name).expanduser())
+    return {"ssl": tls.context()}
 
 
 def send(connection: Any, packet: bytes) -> None:

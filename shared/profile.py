@@ -1,13 +1,16 @@
 """Profiles: the TOML file of one program, read into frozen types.
 
-An unknown, missing or ill-typed key is a ProfileError that names the key and the file. Defaults are written once, here.
+What only one program has stands in the profile.py beside that program. Here is what they share, and the one way in:
+whatever is wrong with a profile is a ProfileError that names the key and the file. Each table checks itself, and each
+default is written once, in its class.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
-import re
+import ssl
 import types
 import typing
 from dataclasses import dataclass
@@ -18,14 +21,31 @@ import tomli
 
 from shared.errors import ProfileError
 
-T = TypeVar("T")
+#: longest name of a file that Linux takes, and of a database that MySQL takes
+FILE_NAME_BYTES, DATABASE_NAME_LENGTH = 255, 64
+#: longest name of a topic: a file's, with room for what is put behind it
+TOPIC_NAME_LENGTH = 200
+#: a wrong value is shown up to so many characters
+SHOWN_LENGTH = 60
+#: days that a record may be kept: a minute or two, a century
+RETENTION_DAYS = (0.001, 36_500.0)
 
-#: two times of day
-WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class Table:
+    """One table of a profile: its fields are the keys it may have, those without a default the keys it must have."""
+
+    def check(self, name: str) -> None:
+        """Raise ProfileError when values of the right type do not fit; `name` is the table's, and ends in a dot."""
+
+
+T = TypeVar("T", bound=Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls(Table):
     """How the connection is encrypted and what is verified."""
 
     #: "required" (encrypted, nobody verified), "verify-ca", "verify-identity" or "off"
@@ -36,9 +56,43 @@ class Tls:
     cert: str | None = None
     key: str | None = None
 
+    @property
+    def verified(self) -> bool:
+        """Whether the server has to prove who it is."""
+        return self.mode.startswith("verify")
+
+    def check(self, name: str) -> None:
+        modes = ("off", "required", "verify-ca", "verify-identity")
+        if self.mode not in modes:
+            raise ProfileError(f"{name}mode must be one of {', '.join(modes)}, not {_shown(self.mode)}")
+        if self.verified and self.ca is None:
+            raise ProfileError(f'{name}mode = "{self.mode}" needs {name}ca')
+        if (self.cert is None) != (self.key is None):
+            raise ProfileError(f"{name}cert and {name}key go together")
+        for part in ("ca", "cert", "key"):
+            file = getattr(self, part)
+            if file is not None and not expand(file, name + part).is_file():
+                raise ProfileError(f"{name}{part} is not a file: {file}")
+        try:
+            self.context()
+        except OSError as error:  # SSLError is one
+            raise ProfileError(f"the files of {name[:-1]} cannot be used: {error.strerror or error}") from None
+
+    def context(self) -> ssl.SSLContext:
+        """What a connection is encrypted with, unless mode is "off". Raises OSError."""
+        # not ssl.create_default_context, which reads all the authorities of this machine and needs a tenth of a second
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = self.mode == "verify-identity"
+        context.verify_mode = ssl.CERT_REQUIRED if self.verified else ssl.CERT_NONE
+        if self.ca is not None:
+            context.load_verify_locations(expand(self.ca, "ca"))
+        if self.cert is not None and self.key is not None:
+            context.load_cert_chain(expand(self.cert, "cert"), expand(self.key, "key"), password=_refuse_passphrase)
+        return context
+
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class Database(Table):
     """Address of one MySQL server."""
 
     user: str
@@ -59,42 +113,40 @@ class Database:
         except KeyError:
             raise ProfileError(f"environment variable {self.password_env}, named by password_env, is not set") from None
 
+    def check(self, name: str) -> None:
+        if self.password is not None and self.password_env is not None:
+            raise ProfileError(f"{name}password and {name}password_env exclude each other")
+        if not 0 < self.port < 65536:
+            raise ProfileError(f"{name}port must be between 1 and 65535, not {_shown(self.port)}")
+        try:
+            self.host.encode("idna")
+        except UnicodeError as error:
+            raise ProfileError(f"{name}host cannot be the name of a machine: {_shown(self.host)} ({error})") from None
+        if self.unix_socket is not None:
+            expand(self.unix_socket, f"{name}unix_socket")
+
     def __str__(self) -> str:
         return self.unix_socket or f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
-class Leader(Database):
-    """The leader, and how the producer reads it."""
-
-    #: where an empty topic begins: "earliest", "latest", a GTID set, or "file:offset"
-    start: str = "earliest"
-    #: the id this producer registers with; derived from the resource name and topic when absent
-    server_id: int | None = None
-    #: seconds between the leader's signs of life; a link silent for three of them is dead
-    heartbeat_seconds: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Follower(Database):
-    """The follower, and how the consumer writes it."""
-
-    #: the system's own database on the follower; never replicated
-    system_database: str = "fluvio_cdc"
-    #: seconds a statement waits for a lock before the transaction is tried again
-    lock_wait_seconds: int = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(Table):
     """Which databases take part; exactly one of the two is set."""
 
     include_dbs: tuple[str, ...] | None = None
     exclude_dbs: tuple[str, ...] | None = None
 
+    def check(self, name: str) -> None:
+        if (self.include_dbs is None) == (self.exclude_dbs is None):
+            raise ProfileError(f"[{name[:-1]}] needs exactly one of include_dbs and exclude_dbs")
+        if self.include_dbs == ():
+            raise ProfileError(f"{name}include_dbs is empty: nothing would be replicated")
+        for database in (*(self.include_dbs or ()), *(self.exclude_dbs or ())):
+            check_database_name(database, f"{name}{'include' if self.include_dbs else 'exclude'}_dbs")
+
 
 @dataclass(frozen=True, slots=True)
-class TopicSettings:
+class TopicSettings(Table):
     """Where the events travel."""
 
     name: str
@@ -104,103 +156,69 @@ class TopicSettings:
     path: str = "~/mysql-cdc/topics"
     #: fluvio: host:port of the cluster; without it the active Fluvio profile decides
     endpoint: str | None = None
-    #: days a record is kept; without it for ever
+    #: days a record is kept, told to the writer; without it for ever
     retention_days: float | None = None
 
+    def check(self, name: str) -> None:
+        if self.backend not in ("embedded", "fluvio"):
+            raise ProfileError(f'{name}backend must be "embedded" or "fluvio", not {_shown(self.backend)}')
+        if set(self.name) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
+            raise ProfileError(f"{name}name may hold lower-case letters, digits and '-', not {_shown(self.name)}")
+        if len(self.name) > TOPIC_NAME_LENGTH:
+            raise ProfileError(f"{name}name may have {TOPIC_NAME_LENGTH} characters, not {len(self.name)}")
+        expand(self.path, f"{name}path")
+        if self.endpoint is not None and self.backend != "fluvio":
+            raise ProfileError(f'{name}endpoint needs {name}backend = "fluvio"')
+        shortest, longest = RETENTION_DAYS
+        if self.retention_days is not None and not shortest <= self.retention_days <= longest:
+            raise ProfileError(f"{name}retention_days must be {shortest} to {longest:g}, not {self.retention_days}")
+
+    def check_read_only(self, name: str) -> None:
+        """Raise ProfileError for a key that only the topic's writer heeds."""
+        if self.retention_days is not None:
+            raise ProfileError(f"{name}retention_days is for the producer's profile, which writes the topic")
+
+
+def load(path: str | Path, kind: type[T]) -> T:
+    """Read the profile of the program whose profiles are of this class. Raises ProfileError."""
+    return _typed(path, _read(path), kind)
+
+
+def load_topic(path: str | Path) -> TopicSettings:
+    """Read the [topic] of any program's profile. Raises ProfileError."""
+    found = _read(path)
+    return _typed(path, {"topic": found["topic"]} if "topic" in found else {}, _AnyProfile).topic
+
 
 @dataclass(frozen=True, slots=True)
-class ProducerProfile:
-    mysql_resource_name: str
-    database: Leader
-    filters: Filters
+class _AnyProfile(Table):
     topic: TopicSettings
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerProfile:
-    database: Follower
-    filters: Filters
-    topic: TopicSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Where the audit writes what it found."""
-
-    #: a folder; each run makes a folder of its own in it
-    path: str = "~/mysql-cdc/reports"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the audit may ask of the two servers."""
-
-    #: connections that read rows at the same time
-    leader_connections: int = 8
-    follower_connections: int = 8
-    #: the audit pauses while the leader runs more threads than these
-    leader_threads: int = 40
-    #: the audit pauses while the follower is further behind; seconds
-    lag_seconds: float = 60.0
-    #: rows compared in a second, in all; without it as fast as the servers answer
-    rows_per_second: int | None = None
-    #: time of day in which rows are read, "22:00-06:00" in local time; without it always
-    window: str | None = None
-    #: seconds the follower may take to reach a position of the leader before its rows count as undecided
-    fence_seconds: float = 60.0
-    #: seconds one statement may take
-    statement_seconds: float = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class ParityProfile:
-    leader: Leader
-    follower: Follower
-    filters: Filters
-    report: Report = Report()
-    limits: Limits = Limits()
-    #: where the events travel; without it a difference is only proven while the leader writes nothing
-    topic: TopicSettings | None = None
-
-
-def load_producer(path: str | Path) -> ProducerProfile:
-    """Read a producer profile. Raises ProfileError."""
-    return _load(path, ProducerProfile)
-
-
-def load_consumer(path: str | Path) -> ConsumerProfile:
-    """Read a consumer profile. Raises ProfileError."""
-    return _load(path, ConsumerProfile)
-
-
-def load_parity(path: str | Path) -> ParityProfile:
-    """Read the profile of an audit. Raises ProfileError."""
-    return _load(path, ParityProfile)
-
-
-def _load(path: str | Path, kind: type[T]) -> T:
+def _read(path: str | Path) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            table = tomli.load(file)
-    except OSError as error:
-        raise ProfileError(f"cannot read profile {path}: {error.strerror}") from None
-    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"profile {path} is not valid TOML: {error}") from None
+            return tomli.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, OSError):
+            raise ProfileError(f"cannot read profile {path}: {error.strerror}") from None
+        raise ProfileError(f"profile {path} is not valid TOML: {_cut(' '.join(str(error).split()))}") from None
+
+
+def _typed(path: str | Path, table: dict[str, Any], kind: type[T]) -> T:
     try:
-        profile = _build(table, kind, "")
-        _check(profile)
+        return _build(table, kind, "")
     except ProfileError as error:
         raise ProfileError(f"{error} (profile {path})") from None
-    return profile
 
 
 def _build(table: dict[str, Any], kind: type[T], prefix: str) -> T:
-    """Turn one TOML table into the dataclass `kind`; `prefix` is the dotted name so far, for messages."""
+    """Turn one TOML table into its class; `prefix` is the dotted name so far, for messages."""
     hints = typing.get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # kind is a dataclass
+    fields = {field.name: field for field in dataclasses.fields(kind)}
     for key in table:
         if key not in fields:
-            raise ProfileError(f"unknown key {prefix}{key}; known here: {', '.join(fields)}")
+            raise ProfileError(f"unknown key {prefix}{_cut(key)}; known here: {', '.join(fields)}")
     values: dict[str, Any] = {}
     for name, field in fields.items():
         if name in table:
@@ -209,7 +227,9 @@ def _build(table: dict[str, Any], kind: type[T], prefix: str) -> T:
             if dataclasses.is_dataclass(hints[name]):
                 raise ProfileError(f"missing table [{prefix}{name}]")
             raise ProfileError(f"missing key {prefix}{name}")
-    return kind(**values)
+    built = kind(**values)
+    built.check(prefix)
+    return built
 
 
 def _convert(value: Any, hint: Any, name: str) -> Any:
@@ -218,97 +238,58 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
             raise ProfileError(f"{name} must be a table")
-        return _build(value, hint, name + ".")  # type: ignore[arg-type]  # a dataclass type, not an instance
+        return _build(value, typing.cast(type[Table], hint), name + ".")
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
             raise ProfileError(f"{name} must be a list of database names")
         return tuple(value)
-    if hint is float and type(value) is int:
+    if hint is float and type(value) is int and abs(value) < 1 << 53:
         return float(value)
-    if type(value) is not hint:
-        words = {str: "a string", int: "a whole number", float: "a number"}
-        raise ProfileError(f"{name} must be {words[hint]}, not {value!r}")
+    if type(value) is not hint or (hint is float and not math.isfinite(value)):
+        raise ProfileError(f"{name} must be {WORDS[hint]}, not {_shown(value)}")
+    if hint is str:
+        _check_text(value, name)
     return value
 
 
-def _check(profile: Any) -> None:
-    """Rules that span keys, or that a type does not say."""
-    filters = profile.filters
-    if (filters.include_dbs is None) == (filters.exclude_dbs is None):
-        raise ProfileError("[filters] needs exactly one of include_dbs and exclude_dbs")
-    if filters.include_dbs == ():
-        raise ProfileError("filters.include_dbs is empty: nothing would be replicated")
-    if isinstance(profile, ParityProfile):
-        _check_parity(profile)
-        return
-    _check_database("database", profile.database)
-    _check_topic(profile.topic)
-    if isinstance(profile, ProducerProfile):
-        _check_producer(profile)
-    else:
-        _check_follower("database", profile.database)
+def _check_text(value: str, name: str) -> None:
+    if "\0" in value:
+        raise ProfileError(f"{name} holds a NUL character")
+    if not value and not name.endswith("password"):
+        raise ProfileError(f"{name} is empty")
 
 
-def _check_database(name: str, database: Database) -> None:
-    """`name` is the profile's table, for messages."""
-    if database.password is not None and database.password_env is not None:
-        raise ProfileError(f"{name}.password and {name}.password_env exclude each other")
-    if not 0 < database.port < 65536:
-        raise ProfileError(f"{name}.port must be between 1 and 65535, not {database.port}")
-    if database.tls is not None:
-        _check_tls(name, database.tls)
+def check_database_name(database: str, name: str) -> None:
+    """Raise ProfileError when no database can have this name; `name` is the key that holds it."""
+    if not 0 < len(database) <= DATABASE_NAME_LENGTH or "\0" in database or database.endswith(" "):
+        raise ProfileError(f"{name} holds {_shown(database)}, which cannot be the name of a database")
 
 
-def _check_follower(name: str, follower: Follower) -> None:
-    if not 1 <= follower.lock_wait_seconds <= 3600:
-        raise ProfileError(f"{name}.lock_wait_seconds must be 1 to 3600, not {follower.lock_wait_seconds}")
+def expand(path: str, name: str) -> Path:
+    """A path whose ~ is replaced by a home. Raises ProfileError, which says `name`, for one that cannot exist."""
+    try:
+        expanded = Path(path).expanduser()
+    except RuntimeError:
+        raise ProfileError(f"{name} names the home of a user that is not known: {_shown(path)}") from None
+    if any(len(os.fsencode(part)) > FILE_NAME_BYTES for part in expanded.parts):
+        raise ProfileError(f"{name} holds a name of more than {FILE_NAME_BYTES} bytes: {_shown(path)}")
+    return expanded
 
 
-def _check_topic(topic: TopicSettings) -> None:
-    if topic.backend not in ("embedded", "fluvio"):
-        raise ProfileError(f'topic.backend must be "embedded" or "fluvio", not {topic.backend!r}')
-    if not topic.name or set(topic.name) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
-        raise ProfileError(f"topic.name may hold lower-case letters, digits and '-', not {topic.name!r}")
-    if topic.retention_days is not None and topic.retention_days <= 0:
-        raise ProfileError(f"topic.retention_days must be positive, not {topic.retention_days}")
+def _refuse_passphrase() -> str:
+    # without this OpenSSL would ask on the terminal, and wait
+    raise ProfileError("the client's key has a passphrase, which nobody is there to type; store the key without one")
 
 
-def _check_parity(profile: ParityProfile) -> None:
-    _check_database("leader", profile.leader)
-    _check_database("follower", profile.follower)
-    _check_follower("follower", profile.follower)
-    if profile.topic is not None:
-        _check_topic(profile.topic)
-    limits = profile.limits
-    for field in dataclasses.fields(limits):
-        value = getattr(limits, field.name)
-        if isinstance(value, (int, float)) and value <= 0:
-            raise ProfileError(f"limits.{field.name} must be positive, not {value}")
-    if limits.window is not None and not WINDOW.fullmatch(limits.window):
-        raise ProfileError(f'limits.window must look like "22:00-06:00", not {limits.window!r}')
+def _shown(value: Any) -> str:
+    """A value from the profile for a message; of an array or a table only that it is one."""
+    if isinstance(value, (dict, list)):
+        return "a table" if isinstance(value, dict) else "an array"
+    try:
+        return _cut(repr(value))
+    except ValueError:  # a whole number of thousands of digits
+        return "one of so many digits"
 
 
-def _check_producer(profile: ProducerProfile) -> None:
-    database = profile.database
-    if not profile.mysql_resource_name:
-        raise ProfileError("mysql_resource_name is empty")
-    if not database.start:
-        raise ProfileError('database.start must be "earliest", "latest", a GTID set or "file:offset", not empty')
-    if database.server_id is not None and not 0 < database.server_id < 1 << 32:
-        raise ProfileError(f"database.server_id must be 1 to 4294967295, not {database.server_id}")
-    if not 0.1 <= database.heartbeat_seconds <= 3600:
-        raise ProfileError(f"database.heartbeat_seconds must be 0.1 to 3600, not {database.heartbeat_seconds}")
-
-
-def _check_tls(name: str, tls: Tls) -> None:
-    modes = ("off", "required", "verify-ca", "verify-identity")
-    if tls.mode not in modes:
-        raise ProfileError(f"{name}.tls.mode must be one of {', '.join(modes)}, not {tls.mode!r}")
-    if tls.mode.startswith("verify") and tls.ca is None:
-        raise ProfileError(f'{name}.tls.mode = "{tls.mode}" needs {name}.tls.ca')
-    if (tls.cert is None) != (tls.key is None):
-        raise ProfileError(f"{name}.tls.cert and {name}.tls.key go together")
-    for part in ("ca", "cert", "key"):
-        file = getattr(tls, part)
-        if file is not None and not Path(file).expanduser().is_file():
-            raise ProfileError(f"{name}.tls.{part} is not a file: {file}")
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 3] + "..."

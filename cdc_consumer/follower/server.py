@@ -12,13 +12,13 @@ from cdc_consumer.follower.lock import take_lock
 from cdc_consumer.follower.own_tables import open_own_tables
 from cdc_consumer.follower.pipe import Check, Pipe
 from cdc_consumer.follower.worker import Worker
+from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.sql.positions import PositionTables
 from cdc_consumer.sql.refusals import translate
 from cdc_consumer.sql.session import Session
 from shared import mysql
 from shared.errors import FollowerError, FollowerLinkError
 from shared.filters import DatabaseFilter
-from shared.profile import ConsumerProfile
 
 #: a packet, and a statement of many rows, is full at this many characters: larger ones gain nothing
 PACKET_CHARACTERS = 1 << 20

@@ -17,6 +17,7 @@ from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.folders import choose_folder, discard_unused
 from cdc_consumer.parity.model import Round, Run, SchemaDifference, ServerFacts, TableName
 from cdc_consumer.parity.options import Options
+from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.repair.run import repair_follower, write_repair, write_schema_repair
 from cdc_consumer.parity.rows import plan, selftest
@@ -34,7 +35,7 @@ from cdc_consumer.parity.witness.cascades import silent_cascades
 from cdc_consumer.parity.witness.history import History
 from shared.errors import AuditError, TableMovedError
 from shared.filters import DatabaseFilter
-from shared.profile import ParityProfile
+from shared.profile import expand
 
 #: a follower lacks most of a table when the leader has more times its rows
 LACKING = 4
@@ -65,7 +66,7 @@ class Audit:
         """Everything; returns what was found and the folder it was written to. `stack` ends what was begun for it."""
         self._started = datetime.now(timezone.utc)
         beside = stack.enter_context(ThreadPoolExecutor(1))
-        reports = Path(self._profile.report.path).expanduser()
+        reports = expand(self._profile.report.path, "report.path")
         self._folder, self._resumed = choose_folder(reports, self._options.resume, self._started)
         stack.callback(discard_unused, self._folder)
         # Java takes seconds to start; the plan is made meanwhile

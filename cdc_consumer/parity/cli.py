@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc_consumer.parity.options import Options
+from cdc_consumer.parity.profile import load_parity
 from cdc_consumer.parity.report.closing import closing
 from shared.errors import AuditError, CdcError, ProfileError, causes
-from shared.profile import load_parity
 from shared.program import StopRequest
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from shared.events import Transaction
 FIXED = Struct("<B16sqBqq")  # flags, uuid, number, 2, last_committed, sequence_number
 #: top bit of the commit time: the time on the server where the transaction began follows
 HAS_ORIGINAL_TIME = 1 << 55
+#: largest number of a GTID
+MAX_NUMBER = (1 << 63) - 1
 
 
 def read_transaction(event: BinlogEvent) -> Transaction:
@@ -72,7 +74,7 @@ class GtidSet:
     """A set of GTIDs: uuid[:tag] -> closed intervals."""
 
     PATTERN = re.compile(
-        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:([a-z_][a-z0-9_]{0,31}|\d+(-\d+)?))+", re.IGNORECASE
+        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:([a-z_][a-z0-9_]{0,31}|\d+(-\d+)?))+", re.IGNORECASE | re.ASCII
     )
 
     def __init__(self, text: str) -> None:
@@ -86,7 +88,10 @@ class GtidSet:
             for item in items:
                 if item[0].isdigit():
                     first, _, last = item.partition("-")
-                    self._intervals.setdefault(source, []).append((int(first), int(last or first)))
+                    interval = int(first), int(last or first)
+                    if not 1 <= interval[0] <= interval[1] <= MAX_NUMBER:
+                        raise ValueError(f"not an interval of GTIDs: {item}")
+                    self._intervals.setdefault(source, []).append(interval)
                 else:
                     source = f"{owner}:{item}"
 

@@ -19,13 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from cdc_consumer.profile import load_consumer
+from cdc_producer.profile import load_producer
 from docker.local.get_mysql import NoMySQLError, find_mysql
 from docker.local.mysql_servers import FOLLOWER, LEADER, MySQLServer, ServerError, start_server
 from docker.local.processes import Child, uninterrupted
 from docker.local.screen import bold, dim, draw, side_by_side
 from shared.errors import TopicError
 from shared.mysql import Connection, rows
-from shared.profile import load_consumer, load_producer
 from shared.topic import TopicReader, open_reader
 from shared.topic.cli import cut
 

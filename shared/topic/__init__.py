@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from shared.profile import TopicSettings
+from shared.profile import TopicSettings, expand
 from shared.topic.record import Record, Sealed
 
 __all__ = ["Record", "Sealed", "TopicReader", "TopicWriter", "open_reader", "open_writer"]
@@ -75,4 +75,4 @@ def open_reader(settings: TopicSettings) -> TopicReader:
 
 
 def _file(settings: TopicSettings) -> Path:
-    return Path(settings.path).expanduser() / f"{settings.name}.topic"
+    return expand(settings.path, "topic.path") / f"{settings.name}.topic"

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from shared.errors import CdcError, ProfileError, causes
-from shared.profile import TopicSettings, load_consumer, load_producer
+from shared.errors import CdcError, causes
+from shared.profile import load_topic
 from shared.program import BUG
 from shared.topic import TopicReader, open_reader
 
@@ -19,7 +19,7 @@ from shared.topic import TopicReader, open_reader
 WAIT_SECONDS = 1.0
 
 DESCRIPTION = """\
-Print the records of the topic that a producer or consumer profile names, one JSON line each, oldest first.
+Print the records of the topic that the profile of any program names, one JSON line each, oldest first.
 
 A line holds one operation of the leader: `uri` says which database and table, `sequence` counts the operations,
 `bn_file` says where in the leader's binlog the operation starts, `operation` is Query, Add, Update or Delete with its
@@ -41,7 +41,7 @@ exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a b
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     try:
-        reader = open_reader(_settings(options.profile))
+        reader = open_reader(load_topic(options.profile))
         try:
             _print(reader, options, sys.stdout.buffer)
         finally:
@@ -67,7 +67,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("profile", metavar="PROFILE", help="TOML file of a cdc-producer or a cdc-consumer")
+    parser.add_argument("profile", metavar="PROFILE", help="TOML file of a cdc-producer, cdc-consumer or cdc-parity")
     start = parser.add_mutually_exclusive_group()
     start.add_argument("-B", "--beginning", action="store_true", help="start at the oldest record (the default)")
     start.add_argument("--from", dest="start", type=_count, metavar="N", help="start at offset N")
@@ -82,16 +82,6 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of records")
     return int(text)
-
-
-def _settings(path: str) -> TopicSettings:
-    try:
-        return load_consumer(path).topic
-    except ProfileError as error:
-        # the one key that only a producer's profile has
-        if "unknown key mysql_resource_name" not in str(error):
-            raise
-    return load_producer(path).topic
 
 
 def _print(reader: TopicReader, options: argparse.Namespace, out: BinaryIO) -> None:

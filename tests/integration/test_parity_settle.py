@@ -15,6 +15,7 @@ from kit.helpers import wait_until
 from kit.programs import binlog_end
 
 from cdc_consumer.parity.model import Column, Shape, TableName
+from cdc_consumer.parity.profile import Limits
 from cdc_consumer.parity.servers import connection as servers
 from cdc_consumer.parity.servers import throttle
 from cdc_consumer.parity.servers.connection import Ask
@@ -28,7 +29,7 @@ from cdc_consumer.sql.positions import Mark
 from docker.local.mysql_servers import LEADER, Server
 from shared.errors import HistoryError, ServerGoneError, TopicLinkError
 from shared.events import Position
-from shared.profile import Database, Limits, Tls
+from shared.profile import Database, Tls
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(20))"
 

@@ -14,9 +14,10 @@ from kit.programs import write_profiles
 
 from cdc_producer import produce
 from cdc_producer.produce import Producer
+from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import Server
 from shared.errors import RecordTooLargeError, TopicError, TopicLinkError
-from shared.profile import TopicSettings, load_producer
+from shared.profile import TopicSettings
 from shared.topic import Record, TopicWriter, open_writer
 
 

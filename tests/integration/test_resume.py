@@ -17,11 +17,12 @@ from cdc_producer.decode.processes import Decoders
 from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.leader import LeaderConsole
 from cdc_producer.outgoing import Outgoing
+from cdc_producer.profile import Leader, load_producer
 from cdc_producer.resume import Resume, from_record
 from docker.local.mysql_servers import Server
 from shared.events import Position
 from shared.filters import DatabaseFilter
-from shared.profile import Filters, Leader, load_producer
+from shared.profile import Filters
 from shared.topic import Record, open_reader
 
 SERVER_ID = 4_000_000_001

@@ -8,9 +8,9 @@ import pytest
 from fix_mysql import StartServer
 from kit.programs import Profiles, binlog_end, run_program, write_profiles
 
+from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import LEADER, Server
 from shared.events import Query, decode
-from shared.profile import load_producer
 from shared.topic import open_reader
 
 
@@ -31,9 +31,9 @@ def run(profiles: Profiles) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def refused(profiles: Profiles) -> str:
+def refused(profiles: Profiles, status: int = 1) -> str:
     done = run_program("cdc_producer", profiles.producer, "--exit-at-end")
-    assert done.returncode == 1
+    assert done.returncode == status
     assert "Traceback" not in done.stderr
     return done.stderr.splitlines()[-1]
 
@@ -87,7 +87,6 @@ def test_a_position(leader: Server, database: str, tmp_path: Path) -> None:
     ("start", "says"),
     [
         ("binlog.999999:4", "does not have binlog.999999"),
-        ("yesterday", 'must be "earliest", "latest", a GTID set or "file:offset"'),
         ("00000000-0000-0000-0000-000000000001:1-5", "which leader"),
         ("binlog.{file}:99999999999", "after the end of the leader's binlog"),
     ],
@@ -98,6 +97,11 @@ def test_a_start_that_is_not_there_is_refused(
     file = binlog_end(leader).split(":")[0].rpartition(".")[2]
     profiles = write_profiles(tmp_path, leader, leader, include_dbs=[database], start=start.replace("{file}", file))
     assert says in refused(profiles)
+
+
+def test_a_start_that_says_nothing_is_refused(leader: Server, database: str, tmp_path: Path) -> None:
+    profiles = write_profiles(tmp_path, leader, leader, include_dbs=[database], start="yesterday")
+    assert 'must be "earliest", "latest", a GTID set or "file:offset"' in refused(profiles, status=2)
 
 
 def test_purged_binlogs_are_named(own_server: StartServer, database: str, tmp_path: Path) -> None:

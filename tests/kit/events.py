@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cdc_consumer.profile import ConsumerProfile, Follower
 from kit.topic import sealed
 from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
-from shared.profile import ConsumerProfile, Filters, Follower, TopicSettings
+from shared.profile import Filters, TopicSettings
 from shared.topic import open_writer
 
 #: the session of a Query on a leader with default settings

@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 from kit.programs import ROOT
 
+from cdc_consumer.profile import load_consumer
+from cdc_producer.profile import load_producer
 from docker.local.get_mysql import IMAGE
 from docker.local.mysql_servers import FOLLOWER, LEADER
-from shared.profile import load_consumer, load_producer
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
 

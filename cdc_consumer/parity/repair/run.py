@@ -16,17 +16,17 @@ from cdc_consumer.parity.schema.compare import schema_mends
 from cdc_consumer.parity.schema.records import Schema
 from cdc_consumer.sql.refusals import translate
 from shared.mysql import Connection, MySQLError, connect, rows, variables
-from shared.profile import Follower
+from shared.profile import Database
 
 
-def write_repair(folder: Path, follower: Follower, system_database: str, shapes: Sequence[Shape]) -> None:
+def write_repair(folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape]) -> None:
     """Write repair.sql and undo.sql of the run's differences."""
     with _plan(folder, follower, system_database, shapes) as (plan, hides, _):
         write_files(plan, folder, Header(folder.name, str(follower), hides))
 
 
 def write_schema_repair(
-    folder: Path, follower: Follower, definitions: tuple[Schema, Schema], differences: Container[SchemaDifference]
+    folder: Path, follower: Database, definitions: tuple[Schema, Schema], differences: Container[SchemaDifference]
 ) -> None:
     """Write schema-repair.sql, of these differences between the leader's schema and the follower's, if SQL mends any.
 
@@ -44,7 +44,7 @@ def write_schema_repair(
 
 
 def repair_follower(
-    folder: Path, follower: Follower, system_database: str, shapes: Sequence[Shape], say: Callable[[str], None]
+    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape], say: Callable[[str], None]
 ) -> RepairResult:
     """Make the run's changes on the follower, rehearsed first. Raises FollowerError."""
     with _plan(folder, follower, system_database, shapes) as (plan, hides, connection):
@@ -56,7 +56,7 @@ def repair_follower(
 
 @contextmanager
 def _plan(
-    folder: Path, follower: Follower, system_database: str, shapes: Sequence[Shape]
+    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape]
 ) -> Iterator[tuple[Plan, bool, Connection]]:
     """The plan, whether the follower's binlog must not see it, and a connection of its own to apply it with."""
     try:

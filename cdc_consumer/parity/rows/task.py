@@ -6,13 +6,13 @@ import time
 from dataclasses import dataclass, field
 
 from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.rows import copies
 from cdc_consumer.parity.rows.leaves import Compared, Leaves
 from cdc_consumer.parity.rows.ranges import Range, Reading
 from cdc_consumer.parity.servers.pair import Pair, open_pair
 from cdc_consumer.parity.servers.throttle import Throttle
 from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
-from shared.profile import ParityProfile
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.servers.connection import Ask, ServerConnection
 from cdc_consumer.sql.positions import Mark, PositionTables, mark_from
 from shared.errors import AuditError, TableMovedError
 from shared.events import Position
 from shared.mysql import error_number, quote_name
-from shared.profile import Database, ParityProfile
+from shared.profile import Database
 
 T = TypeVar("T")
 #: seconds between two looks at the follower

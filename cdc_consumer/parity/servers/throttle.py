@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 
+from cdc_consumer.parity.profile import WINDOW, Limits
 from cdc_consumer.parity.servers.pair import Pair
-from shared.profile import WINDOW, Limits
 
 #: seconds between two looks at the servers
 INTERVAL = 1.0

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.rows.task import Outcome, Setup, Task
 from cdc_consumer.parity.servers.throttle import window_closes, window_opens
 from cdc_consumer.parity.state import State
 from shared.errors import ServerGoneError
-from shared.profile import ParityProfile
 
 #: seconds after which the tasks of a wave give back what they have not read, so that what is known can be kept: of the
 #: first, and at most; one in between takes as long as all before it

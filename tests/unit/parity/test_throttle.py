@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_consumer.parity.profile import Limits
 from cdc_consumer.parity.servers import throttle
 from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.servers.throttle import PATIENCE, Throttle, window_closes, window_opens
-from shared.profile import Limits
 
 MINUTES = st.integers(0, 1439)
 MOMENTS = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1))

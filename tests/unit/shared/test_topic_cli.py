@@ -49,6 +49,15 @@ def profile(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "keys", ['mysql_resource_name = "x"\n[database]\nuser = "u"', '[leader]\nuser = "u"\n[follower]\nuser = "u"']
+)
+def test_the_profile_of_any_program_names_a_topic(profile: Path, capfd: pytest.CaptureFixture[str], keys: str) -> None:
+    profile.write_text(profile.read_text().replace('[database]\nuser = "u"', keys))
+    assert main([str(profile)]) == 0
+    assert capfd.readouterr().out.splitlines() == RECORDS[:3]
+
+
 def command(*arguments: object) -> list[str]:
     text = "import sys; from shared.topic.cli import main; sys.exit(main())"
     return [sys.executable, "-c", text, *map(str, arguments)]
@@ -90,7 +99,7 @@ def test_a_producer_profile_will_do(profile: Path, capfd: pytest.CaptureFixture[
     [
         (('name = "t"', 'name = "nothing"'), 1, "nothing.topic does not exist; start its producer first"),
         (('name = "t"', 'naem = "t"'), 2, "unknown key topic.naem"),
-        (("[database]", 'mysql_resource_name = "x"\n[database]\nhots = 1'), 2, "unknown key database.hots"),
+        (("[topic]", "[topics]"), 2, "missing table [topic]"),
         (("[database]", "[database"), 2, "not valid TOML"),
     ],
 )

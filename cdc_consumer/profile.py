@@ -1,0 +1,44 @@
+"""The profile of cdc-consumer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.errors import ProfileError
+from shared.filters import SYSTEM_DATABASE, check_filters, check_system_database
+from shared.profile import Database, Filters, Table, TopicSettings, load
+
+
+@dataclass(frozen=True, slots=True)
+class Follower(Database):
+    """The follower, and how the consumer writes it."""
+
+    #: the system's own database on the follower; never replicated
+    system_database: str = SYSTEM_DATABASE
+    #: seconds a statement waits for a lock before the transaction is tried again
+    lock_wait_seconds: int = 30
+
+    def check(self, name: str) -> None:
+        Database.check(self, name)
+        check_system_database(self.system_database, f"{name}system_database")
+        if not 1 <= self.lock_wait_seconds <= 3600:
+            raise ProfileError(f"{name}lock_wait_seconds must be 1 to 3600, not {self.lock_wait_seconds:.60g}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerProfile(Table):
+    """All that cdc-consumer is told."""
+
+    database: Follower
+    filters: Filters
+    topic: TopicSettings
+
+    def check(self, name: str) -> None:
+        check_filters(self.filters, self.database.system_database)
+        self.topic.check_read_only("topic.")
+
+
+def load_consumer(path: str | Path) -> ConsumerProfile:
+    """Read a consumer profile. Raises ProfileError."""
+    return load(path, ConsumerProfile)
