@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from struct import Struct
 
 import zstandard
 
 from shared.topic.record import Sealed, frame, unframe
 
-#: bytes of records in one batch; a larger record has a batch of its own. More would hardly be smaller: level 1 looks
-#: back half as far. And it is what a reader unpacks to find one record.
-BATCH_BYTES = 1 << 20
 #: bytes of a batch that are stored in one value; SQLite takes 1,000,000,000 at most
 PART_BYTES = 64 << 20
 LEVEL = 1
@@ -19,40 +16,11 @@ LEVEL = 1
 _FIRST = Struct("<Q")
 
 
-def batches(records: Sequence[Sealed]) -> Iterator[Sequence[Sealed]]:
-    """Cut records into batches, in order."""
-    first, size = 0, 0
-    for index, record in enumerate(records):
-        size += record.size
-        if size > BATCH_BYTES and index > first:
-            yield records[first:index]
-            first, size = index, record.size
-    if records:
-        yield records[first:]
-
-
 def pack(first: int, records: Iterable[Sealed]) -> tuple[int, Iterator[bytes]]:
     """The size of a batch when unpacked, and its compressed parts; `first` is the offset of its first record."""
-    pieces = [_FIRST.pack(first), *frame(records)]
-    size = sum(map(len, pieces))
-    compress = zstandard.ZstdCompressor(level=LEVEL).compress
-    return size, map(compress, [b"".join(pieces)] if size <= PART_BYTES else _parts(pieces))
-
-
-def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of PART_BYTES, the last one smaller."""
-    part = bytearray()
-    for piece in pieces:
-        view = memoryview(piece)
-        while view:
-            room = PART_BYTES - len(part)
-            part += view[:room]
-            view = view[room:]
-            if len(part) == PART_BYTES:
-                yield bytes(part)
-                part.clear()
-    if part:
-        yield bytes(part)
+    data = memoryview(b"".join((_FIRST.pack(first), *frame(records))))
+    parts = (data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES))
+    return len(data), map(zstandard.ZstdCompressor(level=LEVEL).compress, parts)
 
 
 def unpack(first: int, size: int, parts: Iterable[bytes]) -> Iterator[Sealed]:

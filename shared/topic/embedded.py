@@ -18,10 +18,13 @@ from shared.errors import (
     TopicLockedError,
     TopicMissingError,
 )
-from shared.topic.batch import batches, pack, unpack
+from shared.topic.batch import pack, unpack
 from shared.topic.embedded_file import SCHEMA, connect, identity, make, named_errors
-from shared.topic.record import Record, Sealed, damaged, unseal
+from shared.topic.record import Record, Sealed, cut, damaged, unseal
 
+#: bytes of records in one batch; a larger record has one of its own. A larger batch would hardly be smaller, for
+#: the compression looks back half as far; and this much a reader unpacks to find one record.
+BATCH_BYTES = 1 << 20
 #: a waiting reader looks this often (seconds); one look costs two microseconds
 POLL_SECONDS = 0.002
 #: a read stops behind the batch in which it reaches so many bytes or records, so that memory stays flat
@@ -89,7 +92,7 @@ class EmbeddedWriter:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 end = self._end
-                for batch in batches(records):
+                for batch in cut(records, BATCH_BYTES):
                     self._insert(end, batch, now)
                     end += len(batch)
                 self._db.execute("COMMIT")

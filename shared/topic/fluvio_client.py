@@ -17,21 +17,25 @@ from typing import Any
 from shared.topic.record import Sealed
 
 #: A batch is the largest thing the cluster stores whole or not at all, and the wheel sends the next request when one is
-#: lost, which leaves a hole. So a chunk is one batch: it lingers until `flush`, and the next one waits for its answer.
+#: lost, which leaves a hole. So what is appended is one batch: it lingers until `flush`, and the next one waits for its
+#: answer.
 BATCH_BYTES = 1 << 20
-#: what a record adds to its batch beside its value and key, at most
-RECORD_OVERHEAD = 64
+#: what a record adds to its batch beside its value and key, at most; and a request to its batch
+RECORD_OVERHEAD, REQUEST_OVERHEAD = 64, 1024
 LINGER_MILLISECONDS = 3_600_000
-#: what a server stores at most in one request, and the part of it that is not value and key of a lone record
+#: what a server stores at most in one request
 REQUEST_BYTES = 32 << 20
-REQUEST_OVERHEAD = 1024
 #: more than REQUEST_BYTES: a batch larger than one reply could never be read
 FETCH_BYTES = 36 << 20
 #: The wheel sends a request again when its answer is late, and the cluster stores it twice; the worker's own limit ends
 #: the process long before this.
 SOCKET_WAIT_SECONDS = 3600
 METADATA_MILLISECONDS = 5000
-COMMIT_MILLISECONDS = 5000
+#: how long an append waits for every replica, and how long once one was late: it is stored then all the same, and one
+#: that is away would hold up each append
+COMMIT_MILLISECONDS, LATE_MILLISECONDS = 5000, 500
+#: the cluster's words for it
+LATE = r"request 'Produce' exceeded the timeout"
 #: no topic is this long; asked for it, the partition's leader names the offset it ends at
 FAR = 1 << 62
 #: a topic has no leader for a moment after it was created or its server restarted
@@ -84,6 +88,8 @@ class FluvioClient:
         self._topic = topic
         self._endpoint = endpoint
         self._producer: Any = None
+        #: whether a replica was late for the last append
+        self._late = False
         #: offset the producer's next record must get
         self._end = 0
 
@@ -130,24 +136,40 @@ class FluvioClient:
         """The offset of the oldest record; 0 when there is none."""
         return int(next(self._records(self._wheel.Offset.beginning())).offset()) if self.end() else 0
 
-    def last(self) -> tuple[int, Sealed] | None:
-        """Offset and content of the newest record; None only when the leader says that the topic ends at 0."""
-        end = self.end()
-        if end == 0:
-            return None
-        record = next(self.records(end - 1))
-        if record.offset() != end - 1:
-            raise FluvioFailure("link", f"the cluster sent offset {record.offset()} when asked for {end - 1}")
-        return end - 1, content(record)
+    def at(self, offset: int) -> Sealed:
+        """What stands at this offset, which the topic holds."""
+        record = next(self.records(offset))
+        if record.offset() != offset:
+            raise FluvioFailure("link", f"the cluster sent offset {record.offset()} when asked for {offset}")
+        return content(record)
+
+    def require_one_partition(self) -> None:
+        """Raise FluvioFailure when the topic has more: offsets are counted by partition, and one of them is read."""
+        self._require_one_partition(self._admin())
+
+    def _admin(self) -> Any:
+        return self._wheel.FluvioAdmin.connect_with_config(self._config())
+
+    def _require_one_partition(self, admin: Any) -> None:
+        # the filter also finds partitions of topics that contain the name
+        names = [partition.name() for partition in admin.list_partitions([self._topic])]
+        count = sum(re.fullmatch(rf"{self._topic}-\d+", name) is not None for name in names)
+        if count > 1:
+            raise FluvioFailure(
+                "other",
+                f"it has {count} partitions, and the order of events is only kept within one; delete it, so that its"
+                " producer creates it, or name another topic",
+            )
 
     def create(self, retention_seconds: int, limit: Callable[[], None]) -> None:
-        """Create the topic when it is missing, with one partition: offsets are counted by partition.
+        """Create the topic when it is missing, with one partition.
 
         `limit` is called before the cluster is asked to create, which takes longer than other requests.
         """
-        admin = self._wheel.FluvioAdmin.connect_with_config(self._config())
+        admin = self._admin()
         # the filter also finds topics that contain the name
         if self._topic in (topic.name() for topic in admin.list_topics([self._topic])):
+            self._require_one_partition(admin)
             return
         limit()
         spec = self._wheel.TopicSpec.create().with_retention_time(retention_seconds)
@@ -158,28 +180,47 @@ class FluvioClient:
             if "already exists" not in str(error):
                 raise
 
-    def append(self, records: Sequence[Sealed], limit: Callable[[int], None]) -> int:
-        """Store records in order, one confirmed chunk after the other; returns the offset after the last one.
+    def append(self, records: Sequence[Sealed], limit: Callable[[], None]) -> tuple[int, bool]:
+        """Store records as one batch, whole or not at all: they must fit into BATCH_BYTES, or be one.
 
-        `limit` is called with the size of each chunk before it is sent. After an error the client is of no use.
+        Returns the offset after them, and whether every replica had them in time. `limit` is called when half of what
+        may take long is done. After an error the client is of no use.
         """
         if self._producer is None:
             self._end = self.end()
             self._producer = self._new_producer()
-        for chunk, size in chunks(records):
-            limit(size)
-            sent = self._producer.send_all(chunk)
+        sent = self._producer.send_all([(record.key, record.value) for record in records])
+        try:
             self._producer.flush()  # returns when the cluster answered; what it answered only `wait` tells
             for expected, output in enumerate(sent, self._end):
-                found = output.wait().offset()
-                if found != expected:
-                    raise FluvioFailure(
-                        "link",
-                        f"a record was stored at offset {found} instead of {expected}:"
-                        " another producer writes to it, or the cluster stored a request twice",
-                    )
-            self._end += len(chunk)
-        return self._end
+                self._require(output.wait().offset(), expected)
+        except Exception as error:
+            if not re.search(LATE, str(error)):
+                raise
+            limit()
+            self._require_stored(records)
+            return self._end, False
+        if self._late:
+            self._late, self._producer = False, None  # the next one is patient again
+        self._end += len(records)
+        return self._end, True
+
+    def _require(self, found: int, expected: int) -> None:
+        if found != expected:
+            raise FluvioFailure(
+                "link",
+                f"a record was stored at offset {found} instead of {expected}:"
+                " another producer writes to it, or the cluster stored a request twice",
+            )
+
+    def _require_stored(self, records: Sequence[Sealed]) -> None:
+        """Be certain that the topic ends with these records, though not every replica has them."""
+        self._late, self._producer = True, None
+        end = self.end()
+        self._require(end, self._end + len(records))
+        if self.at(end - 1) != records[-1]:
+            raise FluvioFailure("link", f"offset {end - 1} holds another record than was stored there")
+        self._end = end
 
     def _new_producer(self) -> Any:
         config = (
@@ -188,7 +229,7 @@ class FluvioClient:
             .max_request_size(REQUEST_BYTES)
             .linger(LINGER_MILLISECONDS)
             .isolation(self._wheel.Isolation.ReadCommitted)  # confirmed when every replica has it
-            .timeout(COMMIT_MILLISECONDS)
+            .timeout(LATE_MILLISECONDS if self._late else COMMIT_MILLISECONDS)
         )
         return self._connect().topic_producer_with_config(self._topic, config.build())
 
@@ -212,16 +253,3 @@ def quicken() -> None:
 def content(record: Any) -> Sealed:
     """What the wheel's record holds; one without a key has the key `No key`, which no checksum matches."""
     return Sealed(record.value(), record.key())
-
-
-def chunks(records: Sequence[Sealed]) -> Iterator[tuple[list[tuple[bytes, bytes]], int]]:
-    """Keys and values that fit into one batch, and their size in bytes; a record larger than a batch goes alone."""
-    chunk: list[tuple[bytes, bytes]] = []
-    size = REQUEST_OVERHEAD
-    for record in records:
-        if chunk and size + record.size + RECORD_OVERHEAD > BATCH_BYTES:
-            yield chunk, size
-            chunk, size = [], REQUEST_OVERHEAD
-        chunk.append((record.key, record.value))
-        size += record.size + RECORD_OVERHEAD
-    yield chunk, size

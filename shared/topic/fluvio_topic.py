@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,13 @@ from shared.errors import (
 )
 from shared.profile import TopicSettings
 from shared.topic import fluvio_worker as worker
-from shared.topic.fluvio_client import REQUEST_BYTES, REQUEST_OVERHEAD, FluvioFailure
-from shared.topic.record import Record, Sealed, frame, unframe, unseal
+from shared.topic.fluvio_client import BATCH_BYTES, RECORD_OVERHEAD, REQUEST_OVERHEAD, FluvioFailure
+from shared.topic.fluvio_parts import Joiner, place, split, whole_end, whole_start
+from shared.topic.record import Record, Sealed, cut, frame, unframe
 
-#: limit of one exchange with the cluster; a chunk gets a second more for each 4 MiB, a creation three times as much
+logger = logging.getLogger(__name__)
+
+#: limit of one exchange with the cluster; an append gets a second more for each 4 MiB, a creation three times as much
 ANSWER_SECONDS = 10.0
 #: a stream that brought nothing for this long is opened anew, which tells a quiet topic from a dead connection
 IDLE_SECONDS = 15.0
@@ -27,6 +31,8 @@ IDLE_SECONDS = 15.0
 RETENTION_SECONDS = (10, (1 << 32) - 1)
 #: a read stops after about this many bytes, so that memory stays flat
 READ_BYTES = 4 << 20
+#: replicas that stay late are told of this often (seconds)
+REMINDER_SECONDS = 60.0
 
 ERRORS = {
     "gone": OffsetGoneError,
@@ -34,6 +40,8 @@ ERRORS = {
     "link": TopicLinkError,
     "missing": TopicMissingError,
 }
+NEVER_MADE = "it does not exist; start its producer first, or check [topic] name and endpoint"
+DELETED = "it was deleted; its producer makes it anew when it is started, and the follower must then be loaded anew"
 
 
 class _Topic:
@@ -42,6 +50,8 @@ class _Topic:
     def __init__(self, settings: TopicSettings) -> None:
         self.settings = settings
         self.name = f"topic {settings.name} on Fluvio {settings.endpoint or 'cluster of the active profile'}"
+        #: what it means when the cluster does not know it
+        self.missing = NEVER_MADE
 
     def start(self, offset: int | None = None) -> worker.WorkerHandle:
         """A worker that streams the records from `offset` on; without one it answers requests."""
@@ -57,25 +67,57 @@ class _Topic:
         except OSError as error:
             raise TopicError(f"{self.name}: its worker process cannot be started: {error.strerror}") from None
 
-    def record(self, offset: int, content: bytes) -> Record:
-        """The record that a worker sent. Raises RecordDamagedError."""
-        ((value, key),) = unframe(content)
-        return unseal(offset, value, key, self.name)
-
     @contextmanager
-    def named_errors(self) -> Iterator[None]:
+    def named_errors(self, asked: float | None = None) -> Iterator[None]:
+        """Turn failures into TopicErrors; `asked` is when the answer that is waited for was asked for (monotonic)."""
         try:
             yield
         except FluvioFailure as error:
-            reason = str(error)
-            if error.kind == "missing":
-                reason = "it does not exist; start its producer first, or check [topic] name and endpoint"
+            reason = self.missing if error.kind == "missing" else str(error)
             if "no active profile" in reason:
                 reason = "there is no active Fluvio profile; set [topic] endpoint"
             raise ERRORS.get(error.kind, TopicError)(f"{self.name}: {reason}") from None
         except worker.WorkerEnded as error:
-            reason = f"no answer within {ANSWER_SECONDS:g} s" if error.status == 1 else f"the client died ({error})"
+            waited = ANSWER_SECONDS if asked is None else time.monotonic() - asked
+            reason = f"no answer within {waited:.0f} s" if error.status == 1 else f"the client died ({error})"
             raise TopicLinkError(f"{self.name}: {reason}") from None
+
+
+class _Clerk:
+    """Asks the cluster by a worker, which is started for the first question and for the first after one that failed."""
+
+    def __init__(self, topic: _Topic) -> None:
+        self._topic = topic
+        self.worker: worker.WorkerHandle | None = None
+
+    def ask(self, tag: int, payload: bytes = b"") -> worker.Frame:
+        asked = time.monotonic()
+        try:
+            with self._topic.named_errors(asked):
+                self.worker = self.worker or self._topic.start()
+                return self.worker.ask(tag, payload)
+        except BaseException:
+            self.close()
+            raise
+
+    def at(self, offset: int) -> Sealed:
+        """What stands at an offset that the topic holds."""
+        (stored,) = unframe(self.ask(worker.AT, b"%d" % offset)[1])
+        return stored
+
+    def whole_end(self) -> int:
+        """The offset after the last record that is whole."""
+        return whole_end(self.ask(worker.END)[0], self.at, self._topic.name)
+
+    def whole_start(self) -> int:
+        """The offset of the first record that is whole."""
+        start, end = self.ask(worker.BEGIN)[0], self.ask(worker.END)[0]
+        return whole_start(start, end, self.at, self._topic.name)
+
+    def close(self) -> None:
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
 
 
 class FluvioWriter:
@@ -86,47 +128,69 @@ class FluvioWriter:
     in the events: the consumer drops what it has seen and stops at a gap.
     """
 
-    max_record_bytes = REQUEST_BYTES - REQUEST_OVERHEAD
-
     def __init__(self, settings: TopicSettings) -> None:
         """Create the topic when it is missing. Raises TopicLinkError when the cluster does not answer."""
         self._topic = _Topic(settings)
-        self._worker: worker.WorkerHandle | None = self._topic.start()
+        self._clerk = _Clerk(self._topic)
+        self._failed = False
+        #: since when replicas are late, and when that was last told (monotonic seconds)
+        self._late_since: float | None = None
+        self._reminded = 0.0
         shortest, longest = RETENTION_SECONDS
         retention = longest
         if settings.retention_days is not None:
             retention = min(max(int(settings.retention_days * 86_400), shortest), longest)
-        self._ask(worker.CREATE, str(retention).encode())
-        self._ask(worker.END)
+        self._clerk.ask(worker.CREATE, b"%d" % retention)
+        self._clerk.ask(worker.END)
+        self._topic.missing = DELETED
 
-    def _ask(self, tag: int, payload: bytes = b"") -> worker.Frame:
-        if self._worker is None:
+    @contextmanager
+    def _useless_after_errors(self) -> Iterator[None]:
+        if self._failed:
             raise TopicLinkError(f"{self._topic.name}: this writer failed or was closed; open a new one")
         try:
-            with self._topic.named_errors():
-                return self._worker.ask(tag, payload)
+            yield
         except BaseException:
             self.close()
             raise
 
     def last(self) -> Record | None:
-        offset, content = self._ask(worker.LAST)
-        return None if offset == worker.EMPTY else self._topic.record(offset, content)
+        with self._useless_after_errors():
+            end = self._clerk.whole_end()
+            if end == 0:
+                return None
+            joiner = Joiner(self._topic.name)
+            _, count = place(end - 1, self._clerk.at(end - 1), self._topic.name)
+            *_, found = (joiner.add(offset, self._clerk.at(offset)) for offset in range(end - count, end))
+            if found is None:
+                raise TopicError(f"{self._topic.name} offset {end - 1} ends a record whose parts are not there")
+            return found
 
     def append(self, records: Sequence[Sealed]) -> None:
-        if not records:
-            return
-        largest = max(record.size for record in records)
-        if largest > self.max_record_bytes:
-            raise RecordTooLargeError(
-                f"{self._topic.name}: a record of {largest} bytes exceeds {self.max_record_bytes}"
+        with self._useless_after_errors():
+            parts = [part for record in records for part in split(record)]
+            for batch in cut(parts, BATCH_BYTES - REQUEST_OVERHEAD, RECORD_OVERHEAD):
+                _, remark = self._clerk.ask(worker.APPEND, b"".join(frame(batch)))
+                self._tell(late=remark == worker.LATE)
+
+    def _tell(self, late: bool) -> None:
+        """Warn of replicas that are late, once and then every minute, and tell when they are not any more."""
+        now = time.monotonic()
+        if late and self._late_since is None:
+            self._late_since = now
+        if late and (self._late_since == now or now - self._reminded >= REMINDER_SECONDS):
+            self._reminded = now
+            logger.warning(
+                "%s: stored, but not on every replica in time: an SPU is away or slow; going on, more slowly",
+                self._topic.name,
             )
-        self._ask(worker.APPEND, b"".join(frame(records)))
+        elif not late and self._late_since is not None:
+            logger.info("%s: every replica is in time again after %.1f s", self._topic.name, now - self._late_since)
+            self._late_since = None
 
     def close(self) -> None:
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        self._failed = True
+        self._clerk.close()
 
 
 class FluvioReader:
@@ -135,31 +199,26 @@ class FluvioReader:
     def __init__(self, settings: TopicSettings) -> None:
         """Raises TopicMissingError when the topic does not exist, TopicLinkError when the cluster does not answer."""
         self._topic = _Topic(settings)
-        #: answers questions
-        self._clerk: worker.WorkerHandle | None = None
+        self._clerk = _Clerk(self._topic)
         self._stream: worker.WorkerHandle | None = None
+        self._joiner = Joiner(self._topic.name)
+        #: where the next stream begins: behind the last record that was returned, or sought
         self._next = 0
-        self.next_offset()
+        #: whether nothing came yet from the offset sought, which may be inside a record
+        self._sought = True
+        self._clerk.ask(worker.CHECK)
+        self._clerk.ask(worker.END)
+        self._topic.missing = DELETED
 
     def next_offset(self) -> int:
-        return self._ask(worker.END)
+        return self._clerk.whole_end()
 
     def first_offset(self) -> int:
-        """Offset of the oldest record still held; 0 for a topic that has never held one."""
-        return self._ask(worker.BEGIN)
-
-    def _ask(self, tag: int) -> int:
-        try:
-            with self._topic.named_errors():
-                self._clerk = self._clerk or self._topic.start()
-                return self._clerk.ask(tag)[0]
-        except BaseException:
-            self._stop_clerk()
-            raise
+        return self._clerk.whole_start()
 
     def seek(self, offset: int) -> None:
         self._stop_stream()
-        self._next = offset
+        self._next, self._sought = offset, True
 
     def read(self, timeout: float) -> list[Record]:
         deadline = time.monotonic() + timeout
@@ -170,7 +229,7 @@ class FluvioReader:
                     if records := self._records(self._stream.frames(READ_BYTES)):
                         return records
                     try:
-                        if not self._stream.fill(max(0.0, deadline - time.monotonic())):
+                        if self._stream and not self._stream.fill(max(0.0, deadline - time.monotonic())):
                             return []
                     except worker.WorkerEnded as ended:
                         if ended.status != 0:
@@ -182,12 +241,17 @@ class FluvioReader:
             raise
 
     def _records(self, frames: Sequence[worker.Frame]) -> list[Record]:
-        """Those that were sent, up to one that is damaged, which is an error when it is the first."""
+        """Those that are whole, up to one that is damaged, which is an error when it is the first."""
         records: list[Record] = []
         try:
             for offset, content in frames:
-                if offset >= 0:
-                    records.append(self._topic.record(offset, content))
+                if offset < 0:
+                    continue
+                (stored,) = unframe(content)
+                if self._sought and self._go_back(offset, stored):
+                    break
+                if record := self._joiner.add(offset, stored):
+                    records.append(record)
                     self._next = offset + 1
         except RecordDamagedError:
             if not records:
@@ -195,16 +259,22 @@ class FluvioReader:
             self._stop_stream()
         return records
 
-    def _stop_clerk(self) -> None:
-        if self._clerk is not None:
-            self._clerk.close()
-            self._clerk = None
+    def _go_back(self, offset: int, stored: Sealed) -> bool:
+        """Begin at the first part of the record that the offset sought is inside of, unless that was removed."""
+        self._sought = False
+        index, _ = place(offset, stored, self._topic.name)
+        if index == 0 or offset - index < self._clerk.ask(worker.BEGIN)[0]:
+            return False
+        self._stop_stream()
+        self._next = offset - index
+        return True
 
     def _stop_stream(self) -> None:
+        self._joiner = Joiner(self._topic.name)
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
     def close(self) -> None:
-        self._stop_clerk()
+        self._clerk.close()
         self._stop_stream()

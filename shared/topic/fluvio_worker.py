@@ -35,10 +35,12 @@ from shared.topic.fluvio_client import FluvioClient, FluvioFailure, content, fai
 from shared.topic.record import frame, unframe
 
 FRAME = struct.Struct("<qI")
-#: requests; CREATE carries the retention in seconds as text, APPEND the records
-CREATE, BEGIN, END, LAST, APPEND = range(5)
+#: requests; CREATE carries the retention in seconds as text, AT the offset, APPEND the records of one batch
+CREATE, CHECK, BEGIN, END, AT, APPEND = range(6)
 #: answers that are not an offset
-FAILED, EMPTY, OPENED = -1, -2, -3
+FAILED, OPENED = -1, -2
+#: payload of the answer to APPEND when not every replica had the records in time
+LATE = b"late"
 PIPE_BYTES = 1 << 20
 #: a worker's clock (seconds), and the silence after which a backlog that should flow is opened anew
 TICK_SECONDS = 0.25
@@ -157,12 +159,15 @@ class _Worker:
         if tag == CREATE:
             self._client.create(int(payload), lambda: self.alarm(3 * self._seconds))
             return OPENED, b""
+        if tag == CHECK:
+            self._client.require_one_partition()
+            return OPENED, b""
         if tag == APPEND:
-            records = list(unframe(payload))
-            return self._client.append(records, lambda size: self.alarm(self._seconds + size / (4 << 20))), b""
-        if tag == LAST:
-            found = self._client.last()
-            return (EMPTY, b"") if found is None else (found[0], b"".join(frame([found[1]])))
+            self.alarm(self._seconds + len(payload) / (4 << 20))
+            end, in_time = self._client.append(list(unframe(payload)), lambda: self.alarm(self._seconds))
+            return end, b"" if in_time else LATE
+        if tag == AT:
+            return int(payload), b"".join(frame([self._client.at(int(payload))]))
         return (self._client.begin() if tag == BEGIN else self._client.end()), b""
 
     def stream(self, offset: int) -> None:

@@ -4,7 +4,8 @@ What travels is a value and a key, as bytes:
 
     value  the event's JSON (shared/events.py)
     key    bytes 0 to 3   CRC-32 of value and rest of the key, as `_checksum` makes it, little-endian
-           byte 4         form: 1 when each binlog event ends with the leader's checksum, 0 when none does
+           byte 4         form: CHECKSUMS when each binlog event ends with the leader's checksum, NO_CHECKSUMS when none
+                          does, PART for a piece of a record (shared/topic/fluvio_parts.py)
            byte 5 on      the binlog events of the operation, verbatim and one behind the other, or nothing
 
 The binlog events are the TABLE_MAP and the rows event of a rows operation, also where the leader wrote the table map
@@ -24,7 +25,7 @@ from shared.errors import RecordDamagedError
 #: for whoever meets damage
 ALTERED_ADVICE = "start again, and if that does not help, load the follower anew from an empty topic"
 #: the forms of a key
-PLAIN, CHECKSUMMED = 0, 1
+NO_CHECKSUMS, CHECKSUMS, PART = range(3)
 #: checksum and form
 _KEY = Struct("<IB")
 #: lengths of value and key, before both
@@ -48,7 +49,7 @@ class Sealed(NamedTuple):
 class Record(NamedTuple):
     """A record of a topic, found to be what was sealed."""
 
-    #: index in the topic; dense, from 0, never reused
+    #: index in the topic; from 0, never reused, dense but for a record that came in parts, which has that of its last
     offset: int
     #: the event's JSON
     value: bytes
@@ -60,20 +61,36 @@ class Record(NamedTuple):
 
 def seal(value: bytes, binlog: Sequence[bytes] = (), checksums: bool = False) -> Sealed:
     """Make a record of an event's JSON and its binlog events; `checksums` tells whether these end with one."""
-    rest = b"".join((b"\1" if checksums else b"\0", *binlog))
+    return enclose(value, CHECKSUMS if checksums else NO_CHECKSUMS, *binlog)
+
+
+def enclose(value: bytes, form: int, *content: bytes) -> Sealed:
+    """A value and the key made of `form` and what belongs to it."""
+    rest = b"".join((bytes((form,)), *content))
     return Sealed(value, _checksum(value, rest).to_bytes(4, "little") + rest)
 
 
 def unseal(offset: int, value: bytes, key: bytes, topic: str) -> Record:
     """Check a record that was read from a topic; `topic` names it in errors. Raises RecordDamagedError."""
+    form, content = disclose(offset, value, key, topic)
+    if form not in (CHECKSUMS, NO_CHECKSUMS):
+        raise damaged(topic, offset, f"is of form {form}, which has no place there")
+    return Record(offset, value, content, form == CHECKSUMS)
+
+
+def disclose(offset: int, value: bytes, key: bytes, topic: str) -> tuple[int, bytes]:
+    """The form of a record and what belongs to it, as `enclose` took them. Raises RecordDamagedError."""
     if len(key) < _KEY.size:
         raise damaged(topic, offset, "has no checksum: it was altered, or written by another program")
     checksum, form = _KEY.unpack_from(key)
     if checksum != _checksum(value, memoryview(key)[4:]):
         raise damaged(topic, offset, "does not match its checksum: it was altered after it was made")
-    if form > CHECKSUMMED:
-        raise damaged(topic, offset, f"is of form {form}, which this version does not know")
-    return Record(offset, value, key[_KEY.size :], form == CHECKSUMMED)
+    return form, key[_KEY.size :]
+
+
+def form_of(key: bytes) -> int:
+    """The form that a key claims; its checksum is not looked at."""
+    return key[_KEY.size - 1] if len(key) >= _KEY.size else NO_CHECKSUMS
 
 
 def _checksum(value: bytes, rest: bytes | memoryview) -> int:
@@ -100,6 +117,18 @@ def binlog_events(record: Record) -> list[bytes]:
         found.append(data[position : position + size])
         position += size
     return found
+
+
+def cut(records: Sequence[Sealed], limit: int, overhead: int = 0) -> Iterator[Sequence[Sealed]]:
+    """Records in order, so many together as take at most `limit` bytes with `overhead` each; a larger one alone."""
+    first, size = 0, 0
+    for index, record in enumerate(records):
+        size += record.size + overhead
+        if size > limit and index > first:
+            yield records[first:index]
+            first, size = index, record.size + overhead
+    if records:
+        yield records[first:]
 
 
 def frame(records: Iterable[Sealed]) -> list[bytes]:

@@ -16,7 +16,7 @@ from kit.topic import VALUES, numbered, read, sealed
 
 from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLinkError, TopicMissingError
 from shared.profile import TopicSettings
-from shared.topic import Record, fluvio_topic
+from shared.topic import Record, fluvio_parts, fluvio_topic
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
 from shared.topic.fluvio_worker import STREAMS
 
@@ -73,6 +73,20 @@ def test_the_topic_is_created_to_keep_its_records(double: FluvioDouble) -> None:
         FluvioWriter(settings).close()  # exists: left alone
         log = double.logs[name]
         assert (log.retention, log.size) == (seconds, 1 << 50)
+
+
+def test_a_topic_of_more_partitions(double: FluvioDouble, writer: FluvioWriter, topic: TopicSettings) -> None:
+    """Of three partitions the producer would write one, and perhaps another than is read."""
+    double.logs["t-1"].partitions = 3
+    for engine in (FluvioWriter, FluvioReader):
+        with pytest.raises(TopicError, match="it has 3 partitions, and the order of events is only kept within one"):
+            engine(topic)
+
+
+def test_topics_whose_names_contain_each_other(double: FluvioDouble) -> None:
+    for name in ("t-1", "t-1-0", "t-1-1", "at-1"):
+        FluvioWriter(TopicSettings(name, backend="fluvio", endpoint=double.endpoint)).close()
+        FluvioReader(TopicSettings("t-1", backend="fluvio", endpoint=double.endpoint)).close()
 
 
 # --- writing
@@ -137,6 +151,80 @@ def test_a_second_producer(writer: FluvioWriter, open_writer: Callable[[], Fluvi
     open_writer().append(sealed([b"foreign"]))
     with pytest.raises(TopicLinkError, match="at offset 2 instead of 1: another producer"):
         writer.append(sealed(VALUES[1:]))
+
+
+def test_a_replica_that_is_late(
+    double: FluvioDouble,
+    writer: FluvioWriter,
+    reader: FluvioReader,
+    open_writer: Callable[[], FluvioWriter],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The records are stored all the same: nothing is sent again, and the next batch follows at once."""
+    caplog.set_level("INFO")
+    double.produce.extend(["late", "late"])
+    for number in range(4):
+        writer.append(sealed([b"%d" % number, b"and more"]))
+    assert double.stored == 4
+    assert [record.value for record in read(reader, 8)] == [v for n in range(4) for v in (b"%d" % n, b"and more")]
+    words = [message.partition(": ")[2] for message in caplog.messages]
+    assert words[0] == "stored, but not on every replica in time: an SPU is away or slow; going on, more slowly"
+    assert words[1].startswith("every replica is in time again after ") and len(words) == 2
+    assert open_writer().last() == Record(7, b"and more")
+
+
+def test_a_late_replica_does_not_hide_another_producer(
+    double: FluvioDouble, writer: FluvioWriter, open_writer: Callable[[], FluvioWriter]
+) -> None:
+    writer.append(sealed(VALUES[:1]))
+    open_writer().append(sealed([b"foreign"]))
+    double.produce.append("late")
+    with pytest.raises(TopicLinkError, match="at offset 3 instead of 2: another producer"):
+        writer.append(sealed(VALUES[1:2]))
+
+
+# --- records in parts
+
+
+def test_parts_without_their_last_are_passed_over(
+    double: FluvioDouble,
+    topic: TopicSettings,
+    open_writer: Callable[[], FluvioWriter],
+    reader: FluvioReader,
+    monkeypatch: pytest.MonkeyPatch,
+    impatient: None,
+) -> None:
+    """Of a record of three parts only some arrive; the next producer sends it whole, behind them."""
+    monkeypatch.setattr(fluvio_parts, "PART_BYTES", 1 << 20)
+    value = bytes(range(256)) * 4096 * 2 + b"rest"
+    open_writer().append(sealed([b"before"]))
+    for stored in (1, 2):
+        double.produce.extend(["ok"] * stored + ["lost"])
+        with pytest.raises(TopicLinkError):
+            open_writer().append(sealed([value]))
+        assert open_writer().last() == Record(0, b"before")
+        assert reader.next_offset() == 1
+    assert read(reader, 2, 1.0) == [Record(0, b"before")]
+    open_writer().append(sealed([value, b"after"]))
+    assert double.logs["t-1"].end == 1 + 1 + 2 + 3 + 1
+    assert read(reader, 2) == [Record(6, value), Record(7, b"after")]
+    for offset in range(1, 7):
+        reader.seek(offset)
+        assert read(reader, 1)[0] == Record(6, value)
+    assert open_writer().last() == Record(7, b"after")
+
+
+def test_the_first_part_was_removed(
+    double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fluvio_parts, "PART_BYTES", 1 << 20)
+    writer.append(sealed([bytes(3 << 20), b"after"]))
+    log: Log = double.logs["t-1"]
+    log.start = 1
+    del log.batches[:1]
+    assert reader.first_offset() == 4
+    reader.seek(1)
+    assert read(reader, 1) == [Record(4, b"after")]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_signal_ends_a_wait_at_once(double: FluvioDouble, writer: FluvioWriter
 def test_a_worker_that_is_killed(writer: FluvioWriter, reader: FluvioReader) -> None:
     writer.append(sealed(VALUES))
     assert len(read(reader, 4)) == 4
-    for handle in (reader._stream, writer._worker):
+    for handle in (reader._stream, writer._clerk.worker):
         assert handle is not None
         handle._process.kill()
     with pytest.raises(TopicLinkError, match="the client died"):
@@ -66,7 +66,7 @@ settings = TopicSettings("t-1", backend="fluvio", endpoint=sys.argv[1])
 writer, reader = FluvioWriter(settings), FluvioReader(settings)
 writer.append([seal(b"x")])
 while not reader.read(1): pass
-print(*(worker._process.pid for worker in (writer._worker, reader._clerk, reader._stream)), flush=True)
+print(*(worker._process.pid for worker in (writer._clerk.worker, reader._clerk.worker, reader._stream)), flush=True)
 time.sleep(60)
 """
 
@@ -96,7 +96,9 @@ def test_no_worker_is_left_behind(double: FluvioDouble, topic: TopicSettings) ->
             writer.append(sealed(VALUES))
             reader.seek(start)
             assert len(read(reader, 4)) == 4
-            pids = [handle._process.pid for handle in (writer._worker, reader._clerk, reader._stream) if handle]
+            pids = [
+                handle._process.pid for handle in (writer._clerk.worker, reader._clerk.worker, reader._stream) if handle
+            ]
             assert len(pids) == 3
         assert not any(map(running, pids))
     if opened:

@@ -24,8 +24,9 @@ T = TypeVar("T")
 #: what becomes of a request to store:
 #:   lost    not stored, and the connection breaks      stored  stored, and the connection breaks
 #:   silent  stored, and never answered                 twice   stored twice, the second copy's offset answered
+#:   late    stored, and answered that not every replica has it
 #: bytes: not stored, and answered with this error
-ProduceFault = Literal["ok", "lost", "stored", "silent", "twice"] | bytes
+ProduceFault = Literal["ok", "lost", "stored", "silent", "twice", "late"] | bytes
 
 
 @dataclass
@@ -152,7 +153,11 @@ class FluvioDouble:
         request.take("I")
         if key == wire.LIST:
             wanted = [request.string() for _ in range(request.take("I"))]
-            found = [log.topic() for log in self.logs.values() if any(part in log.name for part in wanted)]
+            logs = [log for log in self.logs.values() if any(part in log.name for part in wanted)]
+            if label == "Partition":
+                found = [log.partition(number) for log in logs for number in range(log.partitions)]
+            else:
+                found = [log.topic() for log in logs]
             return wire.labelled(label, wire.listing(*found))
         if key == wire.CREATE:
             log = wire.parse_topic(request)
@@ -214,6 +219,8 @@ class FluvioDouble:
                 base = log.append(records)
             if fault == "twice":
                 base = log.append(records)
+            if fault == "late":
+                code = wire.TIMED_OUT
             self._push(log)
             if fault == "stored":
                 raise ConnectionError

@@ -23,6 +23,8 @@ def error(code: int, detail: bytes = b"") -> bytes:
 
 
 OK = error(0)
+#: after 5 seconds, a request to store
+TIMED_OUT = error(7, struct.pack(">QB", 5000, 0))
 NOT_LEADER, TOO_LARGE, STORAGE, SHORT_CIRCUIT = error(6), error(10), error(56), error(73)
 TOPIC_EXISTS = error(2002)
 
@@ -87,6 +89,7 @@ class Log:
     name: str
     retention: int | None = None
     size: int | None = None
+    partitions: int = 1
     start: int = 0
     end: int = 0
     #: (base offset, records, bytes)
@@ -118,11 +121,11 @@ class Log:
         status = struct.pack(">BHIII", 4, 1, 0, 1, SPU) + bytes(2) + string("")
         return string(self.name) + spec + status
 
-    def partition(self) -> bytes:
+    def partition(self, number: int = 0) -> bytes:
         spec = struct.pack(">iIi", SPU, 1, SPU) + b"\0\0\4\0\0\0"
         replica = struct.pack(">iqq", SPU, self.end, self.end)
         status = b"\1" + replica + struct.pack(">I", 0) + listing() + struct.pack(">qBq", 0, 0, self.start)
-        return string(f"{self.name}-0") + spec + status
+        return string(f"{self.name}-{number}") + spec + status
 
 
 def spu(port: int) -> bytes:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shared.errors import RecordDamagedError
 from shared.topic import batch
-from shared.topic.record import Record, Sealed, binlog_events, frame, seal, unframe, unseal
+from shared.topic.record import Record, Sealed, binlog_events, cut, frame, seal, unframe, unseal
 
 
 def binlog_event(body: bytes) -> bytes:
@@ -71,7 +71,7 @@ def test_a_record_of_another_program(key: bytes) -> None:
 
 def test_a_form_of_a_later_version() -> None:
     checksum = zlib.crc32(b"\2", zlib.crc32(b"value", 5))
-    with pytest.raises(RecordDamagedError, match="is of form 2, which this version does not know"):
+    with pytest.raises(RecordDamagedError, match="is of form 2, which has no place there"):
         unseal(0, b"value", checksum.to_bytes(4, "little") + b"\2", "topic t")
 
 
@@ -103,13 +103,11 @@ def test_a_batch_comes_back(values: list[bytes], part: int) -> None:
 
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=12))
-def test_batches_hold_all_records_in_order(sizes: list[int]) -> None:
+def test_what_is_cut_holds_all_records_in_order(sizes: list[int]) -> None:
     records = [seal(bytes(size)) for size in sizes]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "BATCH_BYTES", 50)
-        found = list(batch.batches(records))
+    found = list(cut(records, 60, overhead=5))
     assert [record for some in found for record in some] == records
-    assert all(len(some) == 1 or sum(record.size for record in some) <= 50 for some in found)
+    assert all(len(some) == 1 or sum(record.size + 5 for record in some) <= 60 for some in found)
     assert all(found)
 
 
