@@ -117,6 +117,7 @@ class Attempt:
         self._transactions = Transactions(worker.own.start.sequence)
         #: topic offset of the next record
         self._next = worker.own.start.offset + 1
+        self._told_missing = False
 
     def run(self) -> None:
         """Apply events until asked to stop or at the end."""
@@ -124,20 +125,30 @@ class Attempt:
             self._apply(record)
         if self._transactions.inside:
             logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
-        self._worker.settle()
+        self._rest()
 
     def _records(self) -> Iterator[Record]:
         """The topic's records, up to the end; where there are none now, what waits is committed."""
         while not self._done():
             records = self._reader.read(0.0)
             if not records:
-                self._worker.settle()
+                self._rest()
                 self._progress.rest()
                 records = self._reader.read(READ_SECONDS)
             for record in records:
                 if self._done():
                     return
                 yield record
+
+    def _rest(self) -> None:
+        """Commit what waits; the first time say which included databases the topic has not brought."""
+        self._worker.settle()
+        if not self._told_missing:
+            self._told_missing = True
+            existing = self._worker.ask("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
+            missing = self._databases.missing_from(str(name) for (name,) in existing)
+            if missing:
+                logger.warning("include_dbs names %s: nothing of it is in the topic so far", ", ".join(missing))
 
     def _apply(self, record: Record) -> None:
         """Apply one event in its place, or pass over what says nothing new."""

@@ -14,6 +14,7 @@ from cdc_producer.profile import LATEST, Leader
 from cdc_producer.resume import Resume
 from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
 from shared.events import Position
+from shared.filters import DatabaseFilter
 from shared.mysql import Connection, MySQLError, connect, error_number, error_text, is_link_error, rows, variables
 
 #: variable, the value it must have, why
@@ -129,6 +130,12 @@ class LeaderConsole:
         status = "SHOW BINARY LOG STATUS" if self._is_at_least(8, 2) else "SHOW MASTER STATUS"
         file, offset = self._rows(status)[0][:2]
         return Position(file, int(offset))
+
+    def missing(self, databases: DatabaseFilter) -> list[str]:
+        """The included databases the leader does not have, as far as the account may see that."""
+        found = [name for (name,) in self._rows("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")]
+        # who does not even see this one has no right to see what others there are
+        return databases.missing_from(found) if "mysql" in found else []
 
     def files(self) -> list[str]:
         """The binlogs the leader still has, oldest first."""

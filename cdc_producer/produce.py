@@ -47,6 +47,7 @@ class Producer:
         self.profile = profile
         self._stopping = stopping
         self._exit_at_end = exit_at_end
+        self._databases = DatabaseFilter(profile.filters)
         #: where to stop with exit_at_end: the leader's end when this run first reached it
         self._end: Position | None = None
         name = f"{profile.mysql_resource_name}/{profile.topic.name}"
@@ -74,10 +75,9 @@ class Producer:
         facts, resume = self._prepare(topic.last())
         connection = ReplicationConnection(profile.database, self._server_id, self._server_uuid, resume.position)
         stack.callback(connection.close)
-        databases = DatabaseFilter(profile.filters)
-        tables = Tables(profile.mysql_resource_name, databases, facts.charsets)
+        tables = Tables(profile.mysql_resource_name, self._databases, facts.charsets)
         outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders())))
-        capture = Capture(profile.mysql_resource_name, databases, facts, tables, resume, outgoing)
+        capture = Capture(profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing)
         if profile.database.start == LATEST and resume.sequence < 0:
             # An empty topic would forget where "latest" was when the producer first asked.
             capture.heartbeat(always=True)
@@ -88,7 +88,10 @@ class Producer:
         with closing(LeaderConsole(self.profile.database)) as console:
             facts = console.check(self._server_id, self._server_uuid)
             resume = console.start(facts.end) if last is None else from_record(last)
+            missing = console.missing(self._databases)
         resume.check(facts.uuid, facts.end, self.profile.database)
+        if missing and self._end is None:
+            logger.warning("include_dbs names %s: the leader does not have it now", ", ".join(missing))
         self._end = self._end or facts.end
         logger.info(
             "leader %s (MySQL %s, %s), topic %s, from %s after sequence %d",

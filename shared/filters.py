@@ -26,6 +26,10 @@ class DatabaseFilter:
         """Whether a database that nobody named takes part."""
         return self._include is None
 
+    def missing_from(self, existing: Iterable[str]) -> list[str]:
+        """The databases that were included by name and are not among the existing ones, in order."""
+        return sorted((self._include or frozenset()) - frozenset(existing))
+
     def __contains__(self, database: object) -> bool:
         if database in self._exclude:
             return False

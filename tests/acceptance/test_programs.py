@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fix_replication import Replicate, Replication, assert_refused
+from kit.faults import account
 from kit.helpers import assert_same_database, tables_of, wait_until
 
 from docker.local.mysql_servers import Server
@@ -49,6 +50,19 @@ def test_they_stop_at_the_end(replication: Replication) -> None:
     position = replication.applied()
     replication.replicate()
     assert (replication.applied(), len(replication.events())) == (position, 3)
+
+
+def test_a_database_that_is_nowhere_is_told(
+    replicate: Replicate, leader: Server, follower: Server, database: str
+) -> None:
+    """The name in a filter may be a slip."""
+    with account(leader, "REPLICATION SLAVE, REPLICATION CLIENT, SHOW DATABASES") as keys:
+        replication = replicate(leader, follower, [database, f"{database}x"], producer={"database": keys})
+        leader.execute(f"CREATE DATABASE {database}")
+        produced, consumed = replication.produce(), replication.consume()
+    assert (produced.returncode, consumed.returncode) == (0, 0)
+    assert f"WARNING: include_dbs names {database}x: the leader does not have it now" in produced.stderr
+    assert f"WARNING: include_dbs names {database}x: nothing of it is in the topic so far" in consumed.stderr
 
 
 def test_the_consumer_may_be_first(replicate: Replicate, leader: Server, follower: Server, database: str) -> None:
