@@ -22,7 +22,8 @@ from workloads import DATABASE
 
 from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import Server
-from shared.events import Rows, decode
+from shared.decode import decode
+from shared.events import Rows
 from shared.topic import embedded, open_reader
 
 #: seconds between two looks

@@ -20,8 +20,9 @@ from cdc_consumer.queries import QueryReplay
 from cdc_consumer.resume import continue_after, open_topic
 from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
+from shared.decode import decode
 from shared.errors import CdcError, causes
-from shared.events import Heartbeat, Query, Rows, decode
+from shared.events import Heartbeat, Query, Rows
 from shared.filters import DatabaseFilter
 from shared.recovery import Stopping
 from shared.topic import Record, TopicReader
@@ -152,7 +153,8 @@ class Attempt:
 
     def _apply(self, record: Record) -> None:
         """Apply one event in its place, or pass over what says nothing new."""
-        event = decode(record.value, f"topic {self._topic} offset {record.offset}")
+        # the row writer checks each value as it writes it
+        event = decode(record.value, f"topic {self._topic} offset {record.offset}", check_values=False)
         step = self._transactions.accept(event, record.offset)
         if step is not None:
             if isinstance(event.operation, Heartbeat):

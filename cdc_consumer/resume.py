@@ -6,8 +6,8 @@ import logging
 import time
 
 from cdc_consumer.sql.positions import Mark, mark_of
+from shared.decode import decode
 from shared.errors import OffsetGoneError, TopicLinkError, TopicMissingError, causes
-from shared.events import decode
 from shared.profile import TopicSettings
 from shared.recovery import Stopping, sleep
 from shared.topic import Record, TopicReader, open_reader

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_producer.decode.gtids import GtidSet
+from shared.decode import decode
 from shared.errors import LeaderError
-from shared.events import Heartbeat, Position, Transaction, decode
+from shared.events import Heartbeat, Position, Transaction
 from shared.topic import Record
 
 

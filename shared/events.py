@@ -1,7 +1,7 @@
 """Events: one topic record each, as JSON on the wire and frozen types in the programs.
 
-The producer makes them of a `Draft` and an operation's JSON; `decode` reads them back. The keys up to `operation` are
-fixed by the original demo; everything after it is ours:
+The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py` reads them back. The keys up to
+`operation` are fixed by the original demo; everything after it is ours:
 
     transaction  {"gtid":G,"begin":B,"event":N,"time":T,"clock":[L,S],"end":E}
                    gtid   MySQL's global transaction id; absent when the leader has none
@@ -24,12 +24,10 @@ import base64
 import re
 from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
-from typing import Any
-from urllib.parse import quote, unquote
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import orjson
-
-from shared.errors import EventError
 
 #: one value as it stands in an event: "Null", or one variant's name with its payload; shared/values.py opens it
 Value = Any
@@ -72,8 +70,7 @@ class Position:
         return self.number, self.offset
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
     """One leader commit, as every event of it tells."""
 
     gtid: str | None
@@ -98,8 +95,7 @@ class Query:
     session: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """Row images of one table."""
 
     #: "Add", "Update" or "Delete"
@@ -121,8 +117,9 @@ class Heartbeat:
     leader: str
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
+    """One record of the topic, read; a tuple, as what it holds, because a million are made of them."""
+
     sequence: int
     #: where the operation's binlog event starts; of a Heartbeat: how far the producer has read
     position: Position
@@ -130,7 +127,7 @@ class Event:
     #: None on a Heartbeat sent before any transaction was seen
     transaction: Transaction | None
     #: index of the operation's binlog event in its transaction
-    index: int
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs
     #: offset after the transaction, on its last operation only
     end: int | None
 
@@ -200,43 +197,3 @@ def query_json(query: Query) -> bytes:
 def heartbeat_json(leader: str) -> bytes:
     """What Draft.encode needs of a Heartbeat."""
     return f',"operation":"Heartbeat","leader":"{leader}"'.encode()
-
-
-def decode(value: bytes, where: str) -> Event:
-    """Read one record. `where` names it in errors, for example "topic t offset 7". Raises EventError."""
-    try:
-        record = orjson.loads(value)
-        name = record["bn_file"]["fileName"]
-        position = Position(name, record["bn_file"]["offset"])
-        operation = _operation(record)
-        mark = record.get("transaction")
-        if mark is None:
-            if not isinstance(operation, Heartbeat):
-                raise ValueError("an operation without its transaction")
-            return Event(record["sequence"], position, operation, None, 0, None)
-        transaction = Transaction(mark.get("gtid"), mark["begin"], mark["time"], tuple(mark["clock"]))
-        return Event(record["sequence"], position, operation, transaction, mark["event"], mark.get("end"))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        start = value[:60].decode(errors="replace")
-        raise EventError(f"{where} is not an event ({type(error).__name__}: {error}): {start!r}...") from error
-
-
-def _operation(record: dict[str, Any]) -> Query | Rows | Heartbeat:
-    operation = record["operation"]
-    if operation == "Heartbeat":
-        return Heartbeat(record["leader"])
-    ((kind, payload),) = operation.items()
-    if kind == "Query":
-        sql = base64.b64decode(record["raw"]) if "raw" in record else payload.encode()
-        return Query(sql, record["database"], tuple(record["writes"]), record["session"])
-    if kind == "Update":
-        rows = [(row["before_cols"], row["after_cols"]) for row in payload["rows"]]
-    elif kind in ("Add", "Delete"):
-        rows = [row["cols"] for row in payload["rows"]]
-    else:
-        raise ValueError(f"unknown operation {kind}")
-    _, _, _, database, table = record["uri"].split("/")
-    return Rows(
-        kind, unquote(database), unquote(table), tuple(record["columns"]), rows, tuple(record["types"]),
-        tuple(record.get("key", ())), record.get("foreign_key_checks", 1) == 1,
-    )  # fmt: skip

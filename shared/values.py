@@ -26,6 +26,14 @@ value at that path (decimal(P,S), date, time(6), datetime(6), signed, unsigned, 
 
 from __future__ import annotations
 
+import base64
+import re
+from collections.abc import Callable, Sequence
+from reprlib import repr as shown
+from typing import Any
+
+__all__ = ["JSON_CASTS", "NULL", "UTF8_CHARSETS", "require_values", "shown"]
+
 #: wire form of SQL NULL
 NULL = "Null"
 
@@ -34,3 +42,98 @@ UTF8_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 
 #: SQL types an entry of JsonTyped may name, as a regular expression
 JSON_CASTS = r"decimal\(\d{1,2},\d{1,2}\)|date|time\(6\)|datetime\(6\)|signed|unsigned|double|binary"
+
+#: the last second that a TIMESTAMP of MySQL holds
+LATEST_SECOND = 32_536_771_199
+
+_DECIMAL = re.compile(r"-?[0-9]{1,65}(\.[0-9]{1,30})?", re.ASCII)
+_CHARSET = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+_JSON_CAST = re.compile(JSON_CASTS, re.ASCII)
+
+#: tells whether a payload is what its variant holds
+Check = Callable[[Any], bool]
+
+
+def _whole(low: int, high: int) -> Check:
+    return lambda payload: type(payload) is int and low <= payload <= high
+
+
+def _floating(payload: Any) -> bool:
+    # JSON knows neither infinity nor a number that is none
+    return type(payload) in (float, int)
+
+
+def _text(payload: Any) -> bool:
+    return type(payload) is str
+
+
+def _like(pattern: re.Pattern[str]) -> Check:
+    return lambda payload: type(payload) is str and pattern.fullmatch(payload) is not None
+
+
+def _base64(payload: Any) -> bool:
+    return type(payload) is str and bool(payload == "" or base64.b64decode(payload, validate=True))
+
+
+def _object(checks: dict[str, Check], optional: str = "") -> Check:
+    """A JSON object of these keys, of which one may be missing."""
+
+    def check(payload: Any) -> bool:
+        return (
+            type(payload) is dict
+            and checks.keys() - {optional} <= payload.keys() <= checks.keys()
+            and all(checks[name](part) for name, part in payload.items())
+        )
+
+    return check
+
+
+def _typed(payload: Any) -> bool:
+    return type(payload) is list and all(
+        type(entry) is list and len(entry) == 3 and all(map(_text, entry)) and _JSON_CAST.fullmatch(entry[1])
+        for entry in payload
+    )
+
+
+def _truth(payload: Any) -> bool:
+    return type(payload) is bool
+
+
+_SIXTY, _FRACTION = _whole(0, 59), _whole(0, 999_999)
+_DAY = {"year": _whole(0, 9999), "month": _whole(0, 12), "day": _whole(0, 31)}
+_CLOCK = {"hour": _whole(0, 23), "minute": _SIXTY, "second": _SIXTY, "subsecond": _FRACTION}
+_TIME = {"hours": _whole(0, 838), "minutes": _SIXTY, "seconds": _SIXTY, "subseconds": _FRACTION, "negative": _truth}
+_ZERO, _YEAR = _whole(0, 0), _whole(1901, 2155)
+_BITS = _whole(0, (1 << 64) - 1)
+
+_CHECKS: dict[str, Check] = {
+    "SignedInteger": _whole(-(1 << 63), (1 << 63) - 1),
+    "UnsignedInteger": _BITS,
+    "Float": _floating,
+    "Double": _floating,
+    "Decimal": _like(_DECIMAL),
+    "String": _text,
+    "EncodedString": _object({"charset": _like(_CHARSET), "base64": _base64}),
+    "Blob": _base64,
+    "Enum": _whole(0, 65535),
+    "Set": _BITS,
+    "Bit": _BITS,
+    "Year": lambda payload: _ZERO(payload) or _YEAR(payload),
+    "Date": _object(_DAY),
+    "Time": _object(_TIME, optional="negative"),
+    "DateTime": _object({**_DAY, **_CLOCK}),
+    "Timestamp": _object({"unix_time": _whole(0, LATEST_SECOND), "subsecond": _FRACTION}),
+    "Json": _text,
+    "JsonTyped": _object({"text": _text, "typed": _typed}),
+    "Geometry": _base64,
+    "Vector": _base64,
+}  # fmt: skip
+
+
+def require_values(values: Sequence[Any]) -> None:
+    """Require that each of these is a wire form, exactly. Raises ValueError."""
+    for value in values:
+        if value != NULL:
+            variants = value.items() if type(value) is dict else ()
+            if len(variants) != 1 or not all(kind in _CHECKS and _CHECKS[kind](payload) for kind, payload in variants):
+                raise ValueError(f"{shown(value)} is no value")

@@ -2,8 +2,9 @@
 
 Every function takes the payload of a wire form (shared/values.py) and returns text that is exact in a session with
 STRICT_ALL_TABLES, ALLOW_INVALID_DATES and NO_AUTO_VALUE_ON_ZERO, time_zone '+00:00', a utf8mb4 client and backslash
-escapes. A payload of the wrong type raises TypeError, KeyError or ValueError and never becomes SQL. Bytes that are not
-ASCII travel in the text as lone surrogates; encode it with `encode`.
+escapes. A payload of the wrong type raises TypeError, KeyError or ValueError and never becomes SQL: each variant has
+one exact type, and what it holds is checked as it is written. Bytes that are not ASCII travel in the text as lone
+surrogates; encode it with `encode`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from shared.events import Value
-from shared.values import JSON_CASTS, NULL
+from shared.values import JSON_CASTS, LATEST_SECOND, NULL
 
 #: longer binary values are written escaped instead of as hexadecimal digits, which would double the packet
 HEX_BYTES = 1 << 16
@@ -25,10 +26,8 @@ _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _CHARSET = re.compile(r"[a-z0-9_]+", re.ASCII)
 _JSON_CAST = re.compile(JSON_CASTS, re.ASCII)
 _EPOCH = date(1970, 1, 1)
-#: numbers of two digits, because formatting them is what dates and times cost
-_TWO = tuple(f"{number:02d}" for number in range(100))
 
-#: raises TypeError for anything that is not an int, bool included in no wire form
+#: raises TypeError for anything that is not an int
 integer: Callable[[int], str] = int.__repr__
 
 
@@ -39,6 +38,9 @@ def encode(sql: str) -> bytes:
 
 def text(value: str) -> str:
     """A utf8mb4 string."""
+    if type(value) is not str:
+        # a list would be searched for quotes, and printed with them
+        raise TypeError(f"no text: {type(value).__name__}")
     if "\\" in value:
         value = value.replace("\\", "\\\\")
     if "'" in value:
@@ -84,36 +86,55 @@ def decimal(payload: str) -> str:
     return payload
 
 
-def year(payload: int) -> str:
-    # the string '0' would be the year 2000, the number 0 is the year 0000
-    return integer(payload)
+@lru_cache(maxsize=1 << 14, typed=True)
+def _date(year: int, month: int, day: int) -> str:
+    # `typed` keeps apart what is equal and no whole number: True, 1.0
+    if not (
+        type(year) is type(month) is type(day) is int and 0 <= year <= 9999 and 0 <= month <= 12 and 0 <= day <= 31
+    ):
+        raise ValueError("no date")
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+@lru_cache(maxsize=1 << 17, typed=True)
+def _clock(hour: int, minute: int, second: int) -> str:
+    if not (
+        type(hour) is type(minute) is type(second) is int and 0 <= hour < 1000 and 0 <= minute < 60 and 0 <= second < 60
+    ):
+        raise ValueError("no time of day")
+    return f"{hour:02d}:{minute:02d}:{second:02d}"
+
+
+def _fraction(microseconds: int) -> str:
+    if type(microseconds) is not int or not 0 <= microseconds < 1_000_000:
+        raise ValueError("no fraction of a second")
+    return f".{microseconds:06d}" if microseconds else ""
 
 
 def calendar_date(payload: dict[str, int]) -> str:
-    return f"'{payload['year']:04d}-{_TWO[payload['month']]}-{_TWO[payload['day']]}'"
+    return f"'{_date(payload['year'], payload['month'], payload['day'])}'"
 
 
 def clock_time(payload: dict[str, int]) -> str:
     sign = "-" if payload.get("negative") else ""
-    seconds = f"{_TWO[payload['seconds']]}.{payload['subseconds']:06d}"
-    return f"'{sign}{payload['hours']:02d}:{_TWO[payload['minutes']]}:{seconds}'"
+    clock = _clock(payload["hours"], payload["minutes"], payload["seconds"])
+    return f"'{sign}{clock}{_fraction(payload['subseconds']) or '.000000'}'"
 
 
 def datetime(payload: dict[str, int]) -> str:
-    day = f"{payload['year']:04d}-{_TWO[payload['month']]}-{_TWO[payload['day']]}"
-    clock = f"{_TWO[payload['hour']]}:{_TWO[payload['minute']]}:{_TWO[payload['second']]}"
-    fraction = payload["subsecond"]
-    return f"'{day} {clock}.{fraction:06d}'" if fraction else f"'{day} {clock}'"
+    day = _date(payload["year"], payload["month"], payload["day"])
+    return f"'{day} {_clock(payload['hour'], payload['minute'], payload['second'])}{_fraction(payload['subsecond'])}'"
 
 
 def timestamp(payload: dict[str, int]) -> str:
     """The moment in UTC; unix_time 0 without a fraction is the zero timestamp."""
     seconds, fraction = payload["unix_time"], payload["subsecond"]
+    if type(seconds) is not int or not 0 <= seconds <= LATEST_SECOND:
+        raise ValueError("no moment")
     if seconds == 0 and fraction == 0:
         return "'0000-00-00 00:00:00'"
     days, rest = divmod(seconds, 86400)
-    clock = f"{_day(days)} {_TWO[rest // 3600]}:{_TWO[rest // 60 % 60]}:{_TWO[rest % 60]}"
-    return f"'{clock}.{fraction:06d}'" if fraction else f"'{clock}'"
+    return f"'{_day(days)} {_clock(rest // 3600, rest // 60 % 60, rest % 60)}{_fraction(fraction)}'"
 
 
 @lru_cache(maxsize=4096)
@@ -132,37 +153,38 @@ def json_typed(payload: dict[str, Any]) -> str:
     return f"JSON_SET({', '.join(arguments)})"
 
 
-_WRITERS: dict[str, Callable[[Any], str]] = {
-    "SignedInteger": integer,
-    "UnsignedInteger": integer,
-    "Float": floating,
-    "Double": floating,
-    "Decimal": decimal,
-    "String": text,
-    "EncodedString": encoded_string,
-    "Blob": blob,
-    "Enum": integer,
-    "Set": integer,
-    # not b'...', which is compared with a BIT as a DOUBLE
-    "Bit": integer,
-    "Year": year,
-    "Date": calendar_date,
-    "Time": clock_time,
-    "DateTime": datetime,
-    "Timestamp": timestamp,
-    "Json": text,
-    "JsonTyped": json_typed,
-    "Geometry": blob,
-    "Vector": blob,
-}
+#: how a variant's payload is written, by the exact type it must have
+_WRITERS: dict[str, dict[type, Callable[[Any], str]]] = {
+    # a Bit not as b'...', which is compared with a BIT as a DOUBLE; a Year not as '0', which is the year 2000
+    **{kind: {int: integer} for kind in ("SignedInteger", "UnsignedInteger", "Enum", "Set", "Bit", "Year")},
+    "Float": {float: floating, int: floating},
+    "Double": {float: floating, int: floating},
+    "Decimal": {str: decimal},
+    "String": {str: text},
+    "EncodedString": {dict: encoded_string},
+    "Blob": {str: blob},
+    "Date": {dict: calendar_date},
+    "Time": {dict: clock_time},
+    "DateTime": {dict: datetime},
+    "Timestamp": {dict: timestamp},
+    "Json": {str: text},
+    "JsonTyped": {dict: json_typed},
+    "Geometry": {str: blob},
+    "Vector": {str: blob},
+}  # fmt: skip
+
+
+def opened(value: Value) -> tuple[str, Any]:
+    """The variant and the payload of a wire value that is not "Null", a payload of the variant's own type."""
+    ((kind, payload),) = value.items()
+    if type(payload) not in _WRITERS[kind]:
+        raise TypeError(f"{kind} cannot hold {type(payload).__name__}")
+    return kind, payload
 
 
 def literal(value: Value) -> str:
     """SQL of one wire value, to be stored in a column or compared with a key."""
-    if value == NULL:
-        return "NULL"
-    ((kind, payload),) = value.items()
-    return _WRITERS[kind](payload)
+    return all_of((value,))[0]
 
 
 def all_of(values: Sequence[Value]) -> list[str]:
@@ -172,10 +194,9 @@ def all_of(values: Sequence[Value]) -> list[str]:
         if value == NULL:
             texts.append("NULL")
         else:
-            for kind in value:
-                texts.append(_WRITERS[kind](value[kind]))
-    if len(texts) != len(values):
-        raise ValueError("a value has more or less than one variant")
+            (kind,) = value
+            payload = value[kind]
+            texts.append(_WRITERS[kind][type(payload)](payload))
     return texts
 
 

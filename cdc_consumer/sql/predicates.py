@@ -79,7 +79,7 @@ def exactly(name: str, value: Value) -> str:
     """SQL that is true where the column (a quoted name) holds this very value."""
     if value == NULL:
         return f"{name} IS NULL"
-    ((kind, payload),) = value.items()
+    kind, payload = literals.opened(value)
     write = _WRITERS.get(kind)
     if write is None:
         return f"{name} = {literals.literal(value)}"

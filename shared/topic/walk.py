@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from shared.decode import decode
 from shared.errors import EventError, HistoryError, OffsetGoneError, TopicLinkError
-from shared.events import Event, Position, decode
+from shared.events import Event, Position
 from shared.profile import TopicSettings
 from shared.topic import Record, TopicReader, open_reader
 

@@ -18,7 +18,8 @@ from cdc_consumer.parity.witness.row_keys import RowReader
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.session import Session, row_settings
 from docker.local.mysql_servers import Server
-from shared.events import Position, Rows, decode
+from shared.decode import decode
+from shared.events import Position, Rows
 from tests.integration.test_literals_roundtrip import KINDS, Kind
 from tests.integration.test_types import CASES, JSONS, write_all
 

@@ -10,7 +10,8 @@ from kit.programs import Profiles, binlog_end, run_program, write_profiles
 
 from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import LEADER, Server
-from shared.events import Query, decode
+from shared.decode import decode
+from shared.events import Query
 from shared.topic import open_reader
 
 

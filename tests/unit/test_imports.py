@@ -20,7 +20,7 @@ EDGES = {
     "pymysql": {"shared/mysql.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
     "zstandard": {"cdc_producer/decode/binlog.py", "shared/topic/batch.py"},
-    "orjson": {"cdc_producer/decode/columns.py", "shared/events.py"},
+    "orjson": {"cdc_producer/decode/columns.py", "shared/decode.py", "shared/events.py"},
     "tomli": {"shared/profile.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
     "pyspark": {"cdc_consumer/parity/spark/java.py", "cdc_consumer/parity/spark/context.py"},

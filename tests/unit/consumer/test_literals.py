@@ -9,6 +9,7 @@ import pytest
 
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.predicates import exactly
+from shared.values import require_values
 
 
 def b64(value: bytes) -> str:
@@ -63,6 +64,7 @@ def b64(value: bytes) -> str:
     ],
 )
 def test_literal(value: Any, sql: str) -> None:
+    require_values([value])
     assert literals.literal(value) == sql
     assert literals.row([value, value]) == f"({sql},{sql})"
 
@@ -94,6 +96,26 @@ def test_long_bytes_are_escaped_not_doubled() -> None:
         {"Timestamp": {"unix_time": "0", "subsecond": 0}},
         {"JsonTyped": {"text": "1", "typed": [["$", "char(1)", "x"]]}},
         {"String": 1},
+        {"String": ["'); drop table victim.x; insert into a.t(v) values ('ha"]},
+        {"String": {"'": 1}},
+        {"Json": ["'"]},
+        {"Json": {"'": 1}},
+        {"SignedInteger": True},
+        {"Double": True},
+        {"Enum": False},
+        {"Blob": [39]},
+        {"EncodedString": {"charset": ["latin1"], "base64": ""}},
+        {"DateTime": {"year": 2024, "month": 1, "day": 1, "hour": -77, "minute": -90, "second": -41, "subsecond": 0}},
+        {"DateTime": {"year": 2024, "month": 1, "day": 1, "hour": 7, "minute": 9, "second": 1, "subsecond": 12345678}},
+        {"Date": {"year": 2024, "month": True, "day": 1}},
+        {"Date": {"year": 2024, "month": 1.0, "day": 1}},
+        {"Time": {"hours": 1, "minutes": 60, "seconds": 0, "subseconds": 0}},
+        {"Time": {"hours": -1, "minutes": 0, "seconds": 0, "subseconds": 0}},
+        {"Timestamp": {"unix_time": 10**17, "subsecond": 0}},
+        {"Timestamp": {"unix_time": True, "subsecond": 0}},
+        {"JsonTyped": {"text": ["1"], "typed": []}},
+        {"JsonTyped": {"text": "1", "typed": [[["$'"], "date", "x"]]}},
+        {"JsonTyped": {"text": "1", "typed": [["$", "date", {"'": 1}]]}},
         {"Unheard": 1},
         {},
         {"SignedInteger": 1, "Double": 1.0},
@@ -107,6 +129,21 @@ def test_what_is_no_value_never_becomes_sql(value: Any) -> None:
         literals.row([value])
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError, IndexError)):
         exactly("c", value)
+    with pytest.raises(ValueError):
+        require_values([value])
+
+
+def test_a_row_whose_values_only_add_up_is_none() -> None:
+    with pytest.raises(ValueError, match="not enough values"):
+        literals.row([{}, {"SignedInteger": 1, "Double": 1.0}])
+
+
+def test_equal_numbers_of_other_types_are_not_taken_for_what_was_written_before() -> None:
+    day = {"year": 2024, "month": 1, "day": 1}
+    literals.row([{"Date": day}])
+    for wrong in (1.0, True):
+        with pytest.raises(ValueError, match="no date"):
+            literals.row([{"Date": {**day, "month": wrong}}])
 
 
 def test_a_predicate_is_exact() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,7 +50,7 @@ def test_a_gap(sequence: int) -> None:
         Transactions(4).accept(event(sequence, 1), 9)
 
 
-@pytest.mark.parametrize("other", [event(6, 2), replace(event(6, 1), position=Position("b.2", 1))])
+@pytest.mark.parametrize("other", [event(6, 2), event(6, 1)._replace(position=Position("b.2", 1))])
 def test_another_transaction_before_the_end(other: Event) -> None:
     transactions = Transactions(4)
     transactions.accept(event(5, 1), 9)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.decode import LATEST_TIME, decode
 from shared.errors import EventError
 from shared.events import (
     Draft,
@@ -17,7 +18,6 @@ from shared.events import (
     Query,
     Rows,
     Transaction,
-    decode,
     heartbeat_json,
     query_json,
     resource_uri,
@@ -25,12 +25,13 @@ from shared.events import (
 
 NAMES = st.text(min_size=1, max_size=20)
 NUMBERS = st.integers(0, (1 << 63) - 1)
-POSITIONS = st.builds(Position, NAMES, NUMBERS)
+FILES = st.builds("{}.{:06d}".format, NAMES, st.integers(1, 9_999_999))
+POSITIONS = st.builds(Position, FILES, NUMBERS)
 TRANSACTIONS = st.builds(
     Transaction,
     st.none() | st.just("6b377eb2-e57a-11f1-9bfd-02fc00000001:tag:5"),
     NUMBERS,
-    NUMBERS,
+    st.integers(0, LATEST_TIME),
     st.tuples(NUMBERS, NUMBERS),
 )
 QUERIES = st.builds(
