@@ -215,6 +215,7 @@ class State:
         )
         leader, follower, leaves, dirty, seconds, parts, left, error = self._db.execute(query, (shape,)).fetchone()
         digest = 0
+        whole = parts and not left
         for (text,) in self._db.execute("SELECT digest FROM part WHERE shape = ? AND done", (shape,)):
             digest ^= int(text or "0", 16)
         states = dict(self._db.execute("SELECT state, COUNT(*) FROM suspect WHERE shape = ? GROUP BY state", (shape,)))
@@ -225,7 +226,8 @@ class State:
         open_ones = states.get("undecided", 0) + states.get("open", 0)
         result = replace(
             result, leader_rows=leader, follower_rows=follower, leaves=leaves, dirty_leaves=dirty, seconds=seconds,
-            digest=f"{digest:064x}", suspects=sum(states.values()), undecided=open_ones, strip=tuple(strip),
+            digest=f"{digest:064x}" if whole else "", suspects=sum(states.values()), undecided=open_ones,
+            strip=tuple(strip),
             missing=kinds.get("missing", 0), extra=kinds.get("extra", 0), changed=kinds.get("changed", 0),
             copies=kinds.get("copies", 0),
         )  # fmt: skip

@@ -120,6 +120,15 @@ def test_a_key_is_suspect_once(state: State) -> None:
     assert [(each.shape, each.place) for each in state.open_suspects(0, 10)] == [(0, 0.1), (1, 0.3)]
 
 
+def test_a_table_that_was_not_read_whole_has_no_digest(state: State) -> None:
+    assert not state.summarize(0, TableResult(SHAPE.name)).digest
+    state.plan(0, [task(1, Range(None, ("5",))), task(2, Range(("5",), None))])
+    state.keep([(0, Outcome(task(1, Range(None, ("5",))), Compared(5, 5, 1, 0, digest=7)))])
+    assert not state.summarize(0, TableResult(SHAPE.name)).digest
+    state.keep([(0, Outcome(task(2, Range(("5",), None)), Compared(5, 5, 1, 0, digest=8)))])
+    assert state.summarize(0, TableResult(SHAPE.name)).digest == f"{15:064x}"
+
+
 def test_what_could_not_be_read_is_undecided(state: State) -> None:
     state.plan(0, [task(1, EVERYTHING)])
     assert state.summarize(0, TableResult(SHAPE.name)).reason == "1 of 1 ranges were not read"
