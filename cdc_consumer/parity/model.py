@@ -22,7 +22,11 @@ Verdict = Literal["equal", "different", "undecided", "skipped"]
 Kind = Literal["missing", "extra", "changed", "copies"]
 #: which part of the replication failed, as the topic tells
 Stage = Literal[
-    "never published", "published but not applied", "applied wrongly", "follower written by a stranger", "unknown"
+    "never published",
+    "published but not applied",
+    "applied wrongly, or changed on the follower afterwards",
+    "follower written by a stranger",
+    "unknown",
 ]
 
 

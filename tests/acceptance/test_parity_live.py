@@ -145,13 +145,13 @@ def plant(replication: Replication) -> None:
 
 #: of the table with a key what must be found: kind and stage
 THINGS = {
-    "10": ("changed", "follower written by a stranger"),
+    "10": ("changed", "applied wrongly, or changed on the follower afterwards"),
     "11": ("missing", "published but not applied"),
     "12": ("changed", "published but not applied"),
     "13": ("changed", "never published"),
     "500": ("extra", "follower written by a stranger"),
     "501": ("missing", "never published"),
-    str(HOT): ("changed", "follower written by a stranger"),
+    str(HOT): ("changed", "applied wrongly, or changed on the follower afterwards"),
 }
 #: and of the one without, by the row
 LOOSE = {

@@ -29,6 +29,7 @@ CUSTOMERS = TableName("shop", "customers")
 VISITS = TableName("shop", "visits")
 COUNTERS = TableName("shop", "counters")
 ARCHIVE = TableName("shop", "archive")
+WRONGLY: Stage = "applied wrongly, or changed on the follower afterwards"
 #: what must stay text wherever it stands
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'&<!--\x00\x1b[31m\u202e\n"
 BROKEN = "'a' <b> & \"c\" \ud800 \x85\ufeff"
@@ -100,7 +101,13 @@ def differences() -> Iterator[Difference]:
     for number in range(1_201, 1_433):
         row = order(number)
         yield difference(
-            ORDERS, {"id": row["id"]}, row, None, "published but not applied", "a block of rows lost", at=number
+            ORDERS,
+            {"id": row["id"]},
+            row,
+            None,
+            "published but not applied",
+            "a block of rows is missing, id 1201 to 1432",
+            at=number,
         )
     for number in range(40_000, 40_031):
         shifted = order(number, placed="'2026-11-20 09:15:00.000000'")
@@ -109,14 +116,14 @@ def differences() -> Iterator[Difference]:
             {"id": str(number)},
             order(number),
             shifted,
-            "applied wrongly",
-            "time shifted by +1 hour",
+            WRONGLY,
+            "placed is 1 hour later",
             events=2,
             at=number,
         )
     one = order(52_007)
     yield difference(
-        ORDERS, {"id": "52007"}, one, one | {"rate": "28806.563333333334"}, "applied wrongly", "floating point rounded"
+        ORDERS, {"id": "52007"}, one, one | {"rate": "28806.563333333334"}, WRONGLY, "rate is rounded to 15 digits"
     )
     yield difference(
         ORDERS, {"id": "52008"}, order(52_008, note=text("Klingel defekt, bitte anrufen. " * 30 + "Danke!")),
@@ -126,15 +133,15 @@ def differences() -> Iterator[Difference]:
     yield difference(ORDERS, {"id": "60001"}, None, order(60_001), "follower written by a stranger", events=0)
     yield difference(
         ORDERS, {"id": "60002"}, order(60_002), order(60_002, payload=json_literal('{"lines": 3, "weight": 1.250}')), proof="after-image",
-        stage="applied wrongly", cause="JSON number of another type", events=3,
+        stage=WRONGLY, cause="payload has numbers of another type", events=3,
     )  # fmt: skip
     same = order(60_003)
-    yield difference(ORDERS, {"id": "60003"}, same, dict(same), "applied wrongly", "JSON number of another type")
+    yield difference(ORDERS, {"id": "60003"}, same, dict(same), WRONGLY, "payload has numbers of another type")
     for number, name in enumerate(["José Muñoz", "Zoë Kravitz", "Jürgen Groß"], 310):
         twice = name.encode().decode("latin-1")
         yield difference(
             CUSTOMERS, {"id": str(number)}, customer(number, name), customer(number, name, name=text(twice)),
-            "applied wrongly", "text encoded twice",
+            WRONGLY, "name is encoded twice",
         )  # fmt: skip
     yield difference(
         CUSTOMERS, {"id": "313"}, customer(313, "Ada Lovelace", photo="x'89504e470d0a1a0a" + "00ff" * 300 + "'", mail=text("", "latin1")),
@@ -149,18 +156,18 @@ def differences() -> Iterator[Difference]:
 def schema() -> list[SchemaDifference]:
     return [
         SchemaDifference(
-            "breaking", "column", "shop", "orders", "total", "The column is decimal(10,2) on the leader and decimal(8,2) on the follower.",
+            "breaking", "column", "shop", "orders", "total", "column shop.orders.total is decimal(8,2) on the follower, not decimal(10,2)",
             "`total` decimal(10,2) NOT NULL DEFAULT '0.00'", "`total` decimal(8,2) NOT NULL DEFAULT '0.00'",
             "ALTER TABLE `shop`.`orders` MODIFY COLUMN `total` decimal(10,2) NOT NULL DEFAULT '0.00';",
         ),
         SchemaDifference(
-            "integrity", "foreign key", "shop", "orders", "orders_customer", "The foreign key is missing on the follower.",
+            "integrity", "foreign key", "shop", "orders", "orders_customer", "foreign key shop.orders.orders_customer is missing on the follower",
             "CONSTRAINT `orders_customer` FOREIGN KEY (`customer`)\n  REFERENCES `customers` (`id`) ON DELETE CASCADE", None,
             "ALTER TABLE `shop`.`orders` ADD CONSTRAINT `orders_customer` FOREIGN KEY (`customer`) REFERENCES `customers` (`id`) ON DELETE CASCADE;",
         ),
-        SchemaDifference("performance", "key", "shop", "customers", "by_mail", "The key is not visible on the follower.", "KEY `by_mail` (`mail`)", "KEY `by_mail` (`mail`) INVISIBLE"),
-        SchemaDifference("cosmetic", "table", "shop", "archive", "", "The comments differ.", "COMMENT='old orders'", "COMMENT=''"),
-        SchemaDifference("expected", "trigger", "shop", "orders", "orders_ai", "The trigger is disabled: the leader's changes arrive as rows.", "CREATE TRIGGER ...", None),
+        SchemaDifference("performance", "key", "shop", "customers", "by_mail", "key shop.customers.by_mail is defined differently on the follower", "KEY `by_mail` (`mail`)", "KEY `by_mail` (`mail`) INVISIBLE"),
+        SchemaDifference("cosmetic", "table", "shop", "archive", "", "table shop.archive has the comment (none) on the follower, old orders on the leader", "COMMENT='old orders'", "COMMENT=''"),
+        SchemaDifference("expected", "trigger", "shop", "orders", "orders_ai", "trigger shop.orders.orders_ai is not created on the follower", "CREATE TRIGGER ...", None),
     ]  # fmt: skip
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from cdc_consumer.parity.diagnosis.signatures import signature
 from cdc_consumer.parity.model import Shape
 
-#: a number of an unknown type behind a text that is the same
-SAME_TEXT = "JSON with numbers of another type"
+#: of a row whose columns all show the same text: only JSON hides the type of a number
+SAME_TEXT = "a JSON value has numbers of another type"
+#: the verb a phrase begins with, of one column -> of several
+_PLURAL = {"is": "are", "has": "have"}
 
 ColumnLiterals = Mapping[str, str]
 
@@ -22,7 +24,7 @@ def cause_of(leader: ColumnLiterals | None, follower: ColumnLiterals | None, sha
         return ""
     columns = [column for column in shape.columns if leader[column.name] != follower[column.name]]
     if not columns:
-        return f"it is {SAME_TEXT}"
+        return SAME_TEXT
     names = [column.name for column in columns]
     if len(names) == 2 and _are_swapped(names, leader, follower):
         return f"{_listed(names)} are swapped"
@@ -32,9 +34,12 @@ def cause_of(leader: ColumnLiterals | None, follower: ColumnLiterals | None, sha
         told.setdefault(phrase, []).append(column.name)
     if "" in told:
         return ""
-    return "; ".join(
-        f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {phrase}" for phrase, names in told.items()
-    )
+    return "; ".join(_sentence(names, phrase) for phrase, names in told.items())
+
+
+def _sentence(names: Sequence[str], phrase: str) -> str:
+    verb, _, rest = phrase.partition(" ")
+    return f"{_listed(names)} {verb if len(names) == 1 else _PLURAL[verb]} {rest}"
 
 
 def _are_swapped(names: Sequence[str], leader: ColumnLiterals, follower: ColumnLiterals) -> bool:

@@ -16,7 +16,7 @@ BLOCK_ROWS = 10
 MOST_BLOCKS = 500
 MOST_CHANGED = 200_000
 
-SWAPPED = "the row holds the values of another one, which holds this one's"
+SWAPPED = "the row holds the values of another row, which holds this row's"
 
 
 class _Place(NamedTuple):
@@ -62,7 +62,7 @@ class Patterns:
             blocks.append(run)
 
     def of(self, difference: Difference) -> str:
-        """A sentence's beginning like those of causes.py; "" for a row that stands alone."""
+        """Tell it in a sentence like those of causes.py; "" for a row that stands alone."""
         if difference.kind == "changed":
             table, theirs, ours = _values(difference)
             # rows of which several have the same values, such as flags, hold nobody's in particular
@@ -76,8 +76,8 @@ class Patterns:
         index = bisect_right(blocks, number, key=lambda block: block.first) - 1
         if index < 0 or number > blocks[index].last:
             return ""
-        word = "lost block" if difference.kind == "missing" else "block"
-        return f"{word}, {list(difference.key)[-1]} {blocks[index].first} to {blocks[index].last}"
+        told = "is missing" if difference.kind == "missing" else "was added"
+        return f"a block of rows {told}, {list(difference.key)[-1]} {blocks[index].first} to {blocks[index].last}"
 
 
 def _number(difference: Difference) -> tuple[_Place, int] | None:

@@ -1,6 +1,7 @@
-"""What happened to one value, as far as the leader's literal and the follower's tell: "2 hours later", "cut short"...
+"""Tells what happened to one value from the leader's literal and the follower's: "is 2 hours later", "is cut short"...
 
-A phrase follows "is", as in `created is 2 hours later`. It is "" where nothing is recognised, as of unrelated values.
+A phrase follows the column's name and begins with "is" or "has". It is "" where nothing is recognised, as of unrelated
+values.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _with_null(leader: Parsed, follower: Parsed) -> str:
     name = _nothing(leader if isinstance(follower, Null) else follower)
     if not name:
         return ""
-    return f"NULL instead of {name}" if isinstance(follower, Null) else f"{name} instead of NULL"
+    return f"is NULL instead of {name}" if isinstance(follower, Null) else f"is {name} instead of NULL"
 
 
 def _nothing(value: Parsed) -> str:
@@ -77,14 +78,14 @@ def _nothing(value: Parsed) -> str:
 
 def _number(leader: Decimal, follower: Decimal, decimal: bool) -> str:
     if leader == follower:
-        return "with another number of decimals"
+        return "has another number of decimals"
     if leader == -follower:
-        return "of the opposite sign"
+        return "has the opposite sign"
     inexact = _inexact(leader, follower) if decimal else ""
     bound = _NINES.fullmatch(str(follower)) if decimal else follower in _BOUNDS
     # the leader's value is beyond the bound; no negative fits where 0 is one
     if not inexact and (bound or follower == 0) and (0 < follower < leader or leader < follower <= 0):
-        return f"limited to {follower}"
+        return f"is limited to {follower}"
     return inexact if decimal else _wrapped(int(leader), int(follower))
 
 
@@ -94,33 +95,33 @@ def _inexact(leader: Decimal, follower: Decimal) -> str:
     for places in range(-exponent - 1, -1, -1):
         for rounding, word in ((ROUND_HALF_UP, "rounded"), (ROUND_HALF_EVEN, "rounded"), (ROUND_DOWN, "cut")):
             if leader.quantize(Decimal(1).scaleb(-places), rounding, _EXACT) == follower:
-                return f"{word} to {places} decimals"
+                return f"is {word} to {places} decimals"
     for name, narrow in (("single", _single), ("double", float)):
         narrowed = Decimal(narrow(float(leader)))
         if narrowed.is_finite() and narrowed.quantize(Decimal(1).scaleb(exponent), context=_EXACT) == follower:
-            return f"cut to {name} precision"
+            return f"is cut to {name} precision"
     return ""
 
 
 def _wrapped(leader: int, follower: int) -> str:
     for width in _WIDTHS:
         if (leader - follower) % (1 << width) == 0 and -(1 << width - 1) <= follower < 1 << width:
-            return f"wrapped around at 2^{width}"
+            return f"is wrapped around at 2^{width}"
     return ""
 
 
 def _floating(leader: float, follower: float) -> str:
     if leader == -follower:
-        return "of the opposite sign"
+        return "has the opposite sign"
     if _single(leader) == follower:
-        return "cut to single precision"
+        return "is cut to single precision"
     for digits in range(15, 2, -1):
         if float(f"{leader:.{digits}g}") == follower:
-            return f"rounded to {digits} digits"
+            return f"is rounded to {digits} digits"
     for places in range(15, -1, -1):
         if follower != 0 and round(leader, places) == follower:
-            return f"rounded to {places} decimals"
-    return "different in its last digits" if math.isclose(leader, follower, rel_tol=1e-13) else ""
+            return f"is rounded to {places} decimals"
+    return "is different in the last digits" if math.isclose(leader, follower, rel_tol=1e-13) else ""
 
 
 def _single(number: float) -> float:
@@ -135,20 +136,20 @@ def _single(number: float) -> float:
 
 def _temporal(leader: str, follower: str) -> str:
     if _ZERO.fullmatch(follower) and "-" in follower:
-        return "the zero date"
+        return "is the zero date"
     one, other = _moment(leader), _moment(follower)
     if one is None or other is None:
         return ""
     shift = other - one
     if abs(shift) <= _FARTHEST and not shift % _QUARTER:
-        return f"{_span(abs(shift))} {'later' if shift > timedelta(0) else 'earlier'}"
+        return f"is {_span(abs(shift))} {'later' if shift > timedelta(0) else 'earlier'}"
     for places in range(5, -1, -1):
         unit = timedelta(microseconds=10 ** (6 - places))
         shown = f"{places} decimals of a second" if places else "whole seconds"
         if one - one % unit == other:
-            return f"cut to {shown}"
+            return f"is cut to {shown}"
         if one % unit * 2 >= unit and one - one % unit + unit == other:
-            return f"rounded to {shown}"
+            return f"is rounded to {shown}"
     return ""
 
 
@@ -178,7 +179,7 @@ def _span(shift: timedelta) -> str:
 
 def _member(leader: Parsed, follower: Parsed, column: Column) -> str:
     if isinstance(follower, Number):
-        return "the error value of its ENUM"
+        return "has the error value of an ENUM"
     names = member_names(column.type) or ()
     if not (isinstance(leader, Text) and isinstance(follower, Text)) or len(names) < _MANY_MEMBERS:
         return ""
@@ -188,7 +189,7 @@ def _member(leader: Parsed, follower: Parsed, column: Column) -> str:
         return ""
     if abs(one - other) != 1:
         return ""
-    return f"the member {'after' if other > one else 'before'} in its ENUM"
+    return f"is one member {'later' if other > one else 'earlier'} in the ENUM"
 
 
 def _text(leader: Text, follower: Text) -> str:
@@ -196,7 +197,7 @@ def _text(leader: Text, follower: Text) -> str:
     if one is None or other is None:
         return _octets(leader.data, follower.data)
     if not other:
-        return "empty"
+        return "is empty"
     for phrase, alike in _ALIKE.items():
         if alike(one, other):
             return phrase
@@ -225,27 +226,28 @@ def _same(change: Callable[[str], str]) -> Callable[[str, str], bool]:
 
 #: phrase -> whether it is true of two texts that differ; the first one counts
 _ALIKE: dict[str, Callable[[str, str], bool]] = {
-    "without trailing spaces": lambda leader, follower: leader.rstrip(" ") == follower,
-    "with other trailing spaces": _same(lambda text: text.rstrip(" ")),
-    "with other white space around it": _same(str.strip),
-    "with other line ends": _same(lambda text: text.replace("\r\n", "\n").replace("\r", "\n")),
-    "encoded twice": lambda leader, follower: _mojibake(leader) == follower,
-    "decoded twice": lambda leader, follower: _mojibake(follower) == leader,
-    "with ? for some characters": _replaced,
-    "in another case": _same(str.casefold),
-    "in another Unicode form": _same(lambda text: unicodedata.normalize("NFC", text)),
-    "without its accents": lambda leader, follower: _without_accents(leader) == follower,
-    "with other backslashes": _same(lambda text: text.replace("\\", "")),
-    "cut short": str.startswith,
+    "has no trailing spaces": lambda leader, follower: leader.rstrip(" ") == follower,
+    "has trailing spaces": lambda leader, follower: leader == follower.rstrip(" "),
+    "has another number of trailing spaces": _same(lambda text: text.rstrip(" ")),
+    "has other white space at the ends": _same(str.strip),
+    "has other line ends": _same(lambda text: text.replace("\r\n", "\n").replace("\r", "\n")),
+    "is encoded twice": lambda leader, follower: _mojibake(leader) == follower,
+    "is decoded twice": lambda leader, follower: _mojibake(follower) == leader,
+    "has ? in place of some characters": _replaced,
+    "is in another case": _same(str.casefold),
+    "is in another Unicode form": _same(lambda text: unicodedata.normalize("NFC", text)),
+    "has no accents": lambda leader, follower: _without_accents(leader) == follower,
+    "has other backslashes": _same(lambda text: text.replace("\\", "")),
+    "is cut short": str.startswith,
 }
 
 
 def _octets(leader: bytes, follower: bytes) -> str:
     if not follower:
-        return "empty"
+        return "is empty"
     if leader.rstrip(b"\0") == follower.rstrip(b"\0"):
-        return "with other zero bytes at its end"
-    return "cut short" if leader.startswith(follower) else ""
+        return "has other zero bytes at the end"
+    return "is cut short" if leader.startswith(follower) else ""
 
 
 # JSON
@@ -256,7 +258,7 @@ def _json(leader: bytes, follower: bytes) -> str:
         one, other = (json.loads(document, parse_float=Decimal) for document in (leader, follower))
     except ValueError:
         return ""
-    for phrase, change in (("JSON with numbers of another type", _numbers), ("JSON with texts for numbers", _texts)):
+    for phrase, change in (("has numbers of another type", _numbers), ("has texts in place of numbers", _texts)):
         if _leaves(one, change) == _leaves(other, change):
             return phrase
     return ""

@@ -41,11 +41,14 @@ def _of_row(difference: Difference, shape: Shape, traces: Sequence[Trace], cause
     if not _may_be(last, follower) and any(_may_be(state, follower) for state in _former(traces)):
         # the row as it was before its last events
         return "published but not applied"
-    if cause:
-        # the follower's row can be made of the leader's: it was on its way here once
-        return "applied wrongly"
-    # else the topic never held the follower's row, unless in columns whose literals it does not tell
-    return "unknown" if _may_be(last, follower) else "follower written by a stranger"
+    if _may_be(last, follower) and not cause:
+        # the columns that differ may be those whose literals the topic does not tell
+        return "unknown"
+    if last is None or follower is None:
+        # the consumer stops at an event whose row is not there: the row came, or went, after its last event
+        return "follower written by a stranger"
+    # the topic never held the follower's row; only the follower's own binlog could tell who wrote it
+    return "applied wrongly, or changed on the follower afterwards"
 
 
 def _without_events(difference: Difference) -> Stage:

@@ -235,7 +235,7 @@ class _Repair:
         ]
         if differing:
             return f"the follower does not store {', '.join(differing)} as the leader does"
-        return f"text cannot tell the types of the values in {', '.join(target.documents) or 'it'}"
+        return f"the text of {', '.join(target.documents) or 'its values'} does not tell the types of the numbers in it"
 
     def _write(self, statement: Guarded) -> int:
         """Rows matched. Raises _BusyError, MySQLError."""

@@ -97,7 +97,7 @@ def _mend(mend: Mend) -> str:
 
 def _remarks(plan: Plan) -> Iterator[str]:
     for (table, reason), number in sorted(plan.refused.items()):
-        yield f"{number} rows of {table} are not repaired: {reason}"
+        yield f"{number:,} {'row' if number == 1 else 'rows'} of {table} cannot be repaired: {reason}"
 
 
 def _undo_remarks(plan: Plan) -> Iterator[str]:

@@ -49,7 +49,7 @@ def _first(texts: list[str], most: int, more: str) -> list[str]:
 def _table(table: TableResult) -> str:
     said = words.kinds(words.proven(table)) or table.reason
     if not said and table.undecided:
-        said = words.count(table.undecided, "row") + " undecided"
+        said = words.undecided(table.undecided)
     return f"{words.SIGNS[table.verdict]} {table.table}  {table.verdict}{': ' if said else ''}{said}"
 
 

@@ -114,7 +114,7 @@ def _leaves(run: Run) -> Html | None:
     half, most_of = (_quantile(run, bounds, share * total) for share in (0.5, 0.99))
     return tag(
         "div", tag("h3", "Time per leaf"),
-        tag("p", f"{total:,} leaves, that is ranges of rows hashed at once on both sides; half of them took at most "
+        tag("p", f"A leaf is a range of rows that both sides hash at once. Half of the {total:,} leaves took at most "
             f"{half:,} ms, 99 of 100 at most {most_of:,} ms.", class_="note"),
         scroll("Leaves by duration", tag("tbody", *body), class_="narrow"),
     )  # fmt: skip

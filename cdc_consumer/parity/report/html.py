@@ -54,7 +54,8 @@ def _reading() -> Html:
         tag("h3", "Grades of the schema"), tag("dl", *grades, class_="terms"),
         tag("h3", "Signs"),
         tag("p", "Differing characters are marked and underlined. ␣ is a space at either end or one that differs, "
-            "⟨LF⟩ a line feed, ⟨U+200B⟩ a character that cannot be seen, ⟨xFF⟩ a byte that is no character. The digest "
-            "of a table is the XOR of its row hashes: equal tables have equal digests, and it is a certificate that "
-            "later runs can be compared with; run.json has all of its digits."),
+            "⟨LF⟩ a line feed, ⟨U+200B⟩ a character that cannot be seen, ⟨xFF⟩ a byte that is no character."),
+        tag("p", "The digest of a table is the XOR of its row hashes, or their sum where the table has no key: equal "
+            "tables have equal digests. It is a certificate that later runs can be compared with; run.json has all of "
+            "its digits. A table that was not read whole has none."),
     )  # fmt: skip

@@ -92,7 +92,7 @@ def causes(run: Run, tally: Tally) -> Html | None:
     left = len(tally.causes) - _ROWS
     return tag(
         "section", tag("h2", "Causes"),
-        tag("p", f"Of the first {words.count(tally.rows, 'row')}; there are {run.total_differences:,}.", class_="note")
+        tag("p", f"These are the first {words.count(tally.rows, 'row')} of {run.total_differences:,}.", class_="note")
         if tally.rows < run.total_differences else None,
         scroll(
             "Causes",
@@ -145,9 +145,9 @@ def _tables(results: list[TableResult], anchors: dict[TableName, str], name: str
 def _table(result: TableResult, anchors: dict[TableName, str]) -> Html:
     anchor = anchors.get(result.table)
     notes = [result.reason] if result.reason else []
-    notes += [f"without column {column}: {reason}" for column, reason in result.excluded]
+    notes += [f"column {column} is not compared: {reason}" for column, reason in result.excluded]
     if result.undecided:
-        notes.append(words.count(result.undecided, "row") + " undecided")
+        notes.append(words.undecided(result.undecided))
     where: Content = strip(result.strip) if result.strip else "no key" if result.split == "no key" else ""
     compared = result.verdict != "skipped"
     return tag(

@@ -2,7 +2,7 @@
 
 The shape is stable: a change that takes something away or gives it another meaning raises `VERSION`; keys may be added.
 
-    {"version": 1,
+    {"version": 2,
      "run": {"id", "started", "ended", "seconds", "profile", "plan", "master", "spark", "java", "options": {NAME: TEXT},
              "repair": TEXT, "interrupted", "verdict", "exit_status"},
      "leader": SERVER, "follower": SERVER,              SERVER: {"address", "version", "uuid", "started", "ended"}
@@ -19,10 +19,10 @@ The shape is stable: a change that takes something away or gives it another mean
      "leaves": [{"milliseconds", "leaves"}]}            duration up to
 
 `digest`, 64 hexadecimal digits, certifies what a table held: two runs with the same `plan` that found the same rows
-give the same digest. Totals of VERDICT, KIND and GRADE name every one of them, also with 0. Times are seconds, `at`
-since the run began. Differing rows are in differences.jsonl. schema.json is
+give the same digest. It is "" for a table that was not read whole. Totals of VERDICT, KIND and GRADE name every one of
+them, also with 0. Times are seconds, `at` since the run began. Differing rows are in differences.jsonl. schema.json is
 
-    {"version": 1, "run": ID,
+    {"version": 2, "run": ID,
      "differences": [{"grade", "object", "database", "parent", "name", "text", "leader", "follower", "fix"}]}
 """
 
@@ -38,7 +38,7 @@ from cdc_consumer.parity.model import Kind, Run, TableName, TableResult, Verdict
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.tally import Cause, Tally
 
-VERSION = 1
+VERSION = 2
 
 Object: TypeAlias = dict[str, Any]
 

@@ -17,7 +17,9 @@ KINDS: dict[Kind, str] = {
 STAGES: dict[Stage, str] = {
     "never published": "The change never reached the topic: look at the producer and its filters.",
     "published but not applied": "The topic holds the change and the follower does not: look at the consumer.",
-    "applied wrongly": "The consumer applied the row's last event, and the row is not what that event holds.",
+    "applied wrongly, or changed on the follower afterwards": "The follower's row is not what the row's last event "
+    "holds, nor what it was before. Either the consumer applied the event wrongly, or somebody else has written "
+    "the row since.",
     "follower written by a stranger": "Leader and topic agree; somebody else wrote the follower's row.",
     "unknown": "The topic does not tell which part failed.",
 }
@@ -38,11 +40,11 @@ PROOFS = {
 }
 #: grade -> what it means; the worst first
 GRADES = {
-    "breaking": "replication or rows break",
-    "integrity": "a constraint is missing",
+    "breaking": "replication breaks, or rows do",
+    "integrity": "a constraint is missing or another one",
     "behaviour": "something runs differently",
-    "performance": "an index differs",
-    "cosmetic": "nothing that matters",
+    "performance": "an index or the partitions differ",
+    "cosmetic": "it changes nothing that matters",
     "expected": "the consumer made it so",
 }
 #: verdict or kind -> a sign that does not need colour
@@ -127,9 +129,9 @@ def reasons(run: Run, tally: Tally) -> list[str]:
     found += _open_ends(run)
     late = run.rounds[0].suspects if run.rounds else 0
     if run.verdict == "equal" and late:
-        found.append(f"{count(late, 'row')} differed at first, and {'was' if late == 1 else 'were'} merely late.")
+        found.append(f"{count(late, 'row')} differed at first and {'was' if late == 1 else 'were'} merely late.")
     if run.repair:
-        found.append(f"Repaired before: {run.repair}.")
+        found.append(f"A repair came first: {run.repair}.")
     if run.options:
         found.append(f"Only a part was compared: {options(run)}.")
     return found
@@ -138,7 +140,7 @@ def reasons(run: Run, tally: Tally) -> list[str]:
 def _cause(cause: Cause) -> str:
     stage, rows = cause.stages.most_common(1)[0]
     where = "" if stage == "unknown" else f"; {'' if rows == cause.rows else 'mostly '}{stage}"
-    return f"{count(cause.rows, 'row')}, one cause: {cause.name}{where}."
+    return f"{count(cause.rows, 'row')} {'has' if cause.rows == 1 else 'have'} one cause: {cause.name}{where}."
 
 
 def _open_ends(run: Run) -> list[str]:
@@ -147,13 +149,23 @@ def _open_ends(run: Run) -> list[str]:
     skipped = Counter(table.reason for table in run.tables if table.verdict == "skipped")
     kinds = (("case", "undecided", undecided), ("table", "skipped", skipped))
     if run.verdict == "different":
-        parts = [f"{count(reasons.total(), noun)} {end}" for noun, end, reasons in kinds if reasons]
+        parts = [f"{_are(reasons.total(), noun)} {end}" for noun, end, reasons in kinds if reasons]
         return [f"Besides, {listed(parts)}."] if parts else []
     return [
-        f"{count(number, noun)} {end}: {reason.rstrip('.')}."
+        f"{_are(number, noun)} {end}: {reason.rstrip('.')}."
         for noun, end, reasons in kinds
         for reason, number in reasons.most_common()
     ]
+
+
+def _are(number: int, noun: str) -> str:
+    """ "1 row is", "1,200 rows are" """
+    return f"{count(number, noun)} {'is' if number == 1 else 'are'}"
+
+
+def undecided(rows: int) -> str:
+    """ "1 row is undecided" """
+    return f"{_are(rows, 'row')} undecided"
 
 
 def options(run: Run) -> str:

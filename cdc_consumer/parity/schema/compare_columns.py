@@ -58,7 +58,8 @@ def _differences(leader: ColumnRecord, follower: ColumnRecord) -> Differences:
     if normal.differ("DEFAULT", theirs, ours):
         yield "behaviour", f"has {_default(ours)} on the follower, {_default(theirs)} on the leader"
     if normal.differ("ON", theirs, ours):
-        yield "behaviour", f"changes with every update of its row on the {'leader' if 'ON' in theirs else 'follower'}"
+        side = "leader" if "ON" in theirs else "follower"
+        yield "behaviour", f"changes with every update of its row on the {side} only"
     if leader.auto_increment != follower.auto_increment:
         yield "behaviour", f"has AUTO_INCREMENT on the {'leader' if leader.auto_increment else 'follower'} only"
     if leader.invisible != follower.invisible:
@@ -83,11 +84,15 @@ def _stored_differences(leader: ColumnRecord, follower: ColumnRecord) -> Differe
     if leader.generated != follower.generated:
         yield "breaking", f"is {_kind(follower)} on the follower, {_kind(leader)} on the leader"
     if leader.srs_id != follower.srs_id:
-        yield "breaking", f"is limited to SRID {follower.srs_id} on the follower, not {leader.srs_id}"
+        yield "breaking", f"is {_srid(follower)} on the follower, {_srid(leader)} on the leader"
 
 
 def _kind(column: ColumnRecord) -> str:
     return f"{column.generated} generated" if column.generated else "not generated"
+
+
+def _srid(column: ColumnRecord) -> str:
+    return "free to have any SRID" if column.srs_id is None else f"limited to SRID {column.srs_id}"
 
 
 def _default(clauses: normal.Clauses) -> str:

@@ -44,13 +44,13 @@ def _trigger(leader: ObjectRecord | None, follower: ObjectRecord | None) -> Find
     """The consumer creates none: the leader's rows already contain what its triggers do."""
     if follower is None:
         return _finding("expected", "is not created on the follower", leader, None)
-    text = "exists on the follower and does again what the leader's rows already contain"
+    text = "exists on the follower, where it repeats what the leader's rows already contain"
     return _finding("behaviour", text, leader, follower, alters.drop_object(follower))
 
 
 def _both(leader: Schema, follower: Schema, theirs: ObjectRecord, ours: ObjectRecord) -> Iterator[Finding]:
     if _content(theirs) != _content(ours):
-        text = "is another one on the follower"
+        text = "is defined differently on the follower"
     elif (what := _context_difference(theirs.context, ours.context)) is not None:
         text = f"was created with another {what} on the follower"
     else:

@@ -87,7 +87,7 @@ def _key(table: TableRecord, leader: KeyRecord | None, follower: KeyRecord | Non
         leader and follower and leader.name == follower.name and leader.definition == follower.definition
     ):
         return
-    grade, text = _key_grade(leader, follower), "is another one on the follower"
+    grade, text = _key_grade(leader, follower), "is defined differently on the follower"
     if follower is None:
         text, step = "is missing on the follower", alters.add_key(table.name, own)
     elif leader is None:
@@ -136,7 +136,7 @@ def _constraint(
     if own is None or (leader and follower and _is_same_constraint(leader, follower)):
         return
     grade: Grade = "integrity"
-    text = "is another one on the follower"
+    text = "is defined differently on the follower"
     if follower is None:
         text = "is missing on the follower"
     elif leader is None:

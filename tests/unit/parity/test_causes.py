@@ -82,39 +82,41 @@ class Damage(NamedTuple):
 
 
 DAMAGES = [
-    Damage("2 hours later", DATETIME, MOMENTS, moment, lambda at: at + timedelta(hours=2)),
-    Damage("5 hours 30 minutes earlier", DATETIME, MOMENTS, moment, lambda at: at - timedelta(hours=5.5)),
-    Damage("1 day earlier", DATE, MOMENTS, lambda at: f"'{at.date()}'", lambda at: at - timedelta(days=1)),
-    Damage("1 hour later", TIME, st.integers(-800, 800), lambda hours: f"'{hours:03d}:00:00.000000'", lambda hours: hours + 1),
-    Damage("cut to whole seconds", DATETIME, MOMENTS, moment, lambda at: at.replace(microsecond=0)),
-    Damage("cut to 3 decimals of a second", DATETIME, MOMENTS, moment, lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)),
-    Damage("encoded twice", NAME, FOREIGN, text, mojibake),
-    Damage("with ? for some characters", NAME, FOREIGN, text, lambda s: s.encode("ascii", "replace").decode()),
-    Damage("without trailing spaces", NAME, LETTERS.map(lambda s: s + "  "), text, lambda s: s.rstrip(" ")),
-    Damage("in another case", NAME, LETTERS, text, lambda s: s.casefold()),
-    Damage("in another Unicode form", NAME, FOREIGN, text, lambda s: unicodedata.normalize("NFD", s)),
-    Damage("with another number of decimals", DECIMAL, DECIMALS, str, lambda d: f"{d}00"),
-    Damage("cut short", NAME, LETTERS.filter(lambda s: s.strip() == s), text, lambda s: s[:-1]),
-    Damage("with other line ends", NAME, LETTERS.map(lambda s: f"{s}\n{s}."), text, lambda s: s.replace("\n", "\r\n")),
-    Damage("with other backslashes", NAME, LETTERS.map(lambda s: rf"'{s}\{s}'"), text, lambda s: s.replace("\\", "\\\\")),
-    Damage("empty", NAME, LETTERS, text, lambda s: ""),
-    Damage("cut short", BYTES, st.binary(min_size=2).map(lambda b: b + b"."), lambda b: f"x'{b.hex()}'", lambda b: b[:-1]),
-    Damage("with other zero bytes at its end", BYTES, st.binary(min_size=2), lambda b: f"x'{b.hex()}'", lambda b: b + b"\0"),
-    Damage("of the opposite sign", INT, st.integers(2, 1 << 60), str, lambda n: -n),
-    Damage("limited to 2147483647", INT, st.integers((1 << 31) + 1, 1 << 60), str, lambda n: (1 << 31) - 1),
-    Damage("limited to 0", INT, st.integers(-(1 << 60), -2), str, lambda n: 0),
-    Damage("wrapped around at 2^32", INT, st.integers((1 << 31) + (1 << 24), (1 << 32) - (1 << 25)), str, lambda n: wrapped(n, 32)),
-    Damage("rounded to 2 decimals", DECIMAL, DECIMALS, str, lambda d: d.quantize(CENT, ROUND_HALF_UP) + MICRO),
-    Damage("cut to 2 decimals", DECIMAL, DECIMALS, str, lambda d: d.quantize(CENT, ROUND_DOWN) + MICRO),
-    Damage("cut to single precision", DOUBLE, DOUBLES, repr, single),
-    Damage("rounded to 15 digits", DOUBLE, DOUBLES, repr, lambda d: float(f"{d:.15g}")),
-    Damage("different in its last digits", DOUBLE, DOUBLES, repr, lambda d: d * (1 + 2**-50)),
-    Damage("JSON with numbers of another type", JSON, INTEGERS, document, lambda all_: [float(all_[0]), *all_[1:]]),
-    Damage("JSON with texts for numbers", JSON, INTEGERS, document, lambda all_: [str(n) for n in all_]),
-    Damage("the member after in its ENUM", ENUM, st.integers(0, 6), lambda n: text(ENUM_NAMES[n]), lambda n: n + 1),
+    Damage("is 2 hours later", DATETIME, MOMENTS, moment, lambda at: at + timedelta(hours=2)),
+    Damage("is 5 hours 30 minutes earlier", DATETIME, MOMENTS, moment, lambda at: at - timedelta(hours=5.5)),
+    Damage("is 1 day earlier", DATE, MOMENTS, lambda at: f"'{at.date()}'", lambda at: at - timedelta(days=1)),
+    Damage("is 1 hour later", TIME, st.integers(-800, 800), lambda hours: f"'{hours:03d}:00:00.000000'", lambda hours: hours + 1),
+    Damage("is cut to whole seconds", DATETIME, MOMENTS, moment, lambda at: at.replace(microsecond=0)),
+    Damage("is cut to 3 decimals of a second", DATETIME, MOMENTS, moment, lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)),
+    Damage("is encoded twice", NAME, FOREIGN, text, mojibake),
+    Damage("has ? in place of some characters", NAME, FOREIGN, text, lambda s: s.encode("ascii", "replace").decode()),
+    Damage("has no trailing spaces", NAME, LETTERS.map(lambda s: s + "  "), text, lambda s: s.rstrip(" ")),
+    Damage("has trailing spaces", NAME, LETTERS.filter(lambda s: s.strip() == s), text, lambda s: s + " "),
+    Damage("has another number of trailing spaces", NAME, LETTERS.map(lambda s: s + "  "), text, lambda s: s + " "),
+    Damage("is in another case", NAME, LETTERS, text, lambda s: s.casefold()),
+    Damage("is in another Unicode form", NAME, FOREIGN, text, lambda s: unicodedata.normalize("NFD", s)),
+    Damage("has another number of decimals", DECIMAL, DECIMALS, str, lambda d: f"{d}00"),
+    Damage("is cut short", NAME, LETTERS.filter(lambda s: s.strip() == s), text, lambda s: s[:-1]),
+    Damage("has other line ends", NAME, LETTERS.map(lambda s: f"{s}\n{s}."), text, lambda s: s.replace("\n", "\r\n")),
+    Damage("has other backslashes", NAME, LETTERS.map(lambda s: rf"'{s}\{s}'"), text, lambda s: s.replace("\\", "\\\\")),
+    Damage("is empty", NAME, LETTERS, text, lambda s: ""),
+    Damage("is cut short", BYTES, st.binary(min_size=2).map(lambda b: b + b"."), lambda b: f"x'{b.hex()}'", lambda b: b[:-1]),
+    Damage("has other zero bytes at the end", BYTES, st.binary(min_size=2), lambda b: f"x'{b.hex()}'", lambda b: b + b"\0"),
+    Damage("has the opposite sign", INT, st.integers(2, 1 << 60), str, lambda n: -n),
+    Damage("is limited to 2147483647", INT, st.integers((1 << 31) + 1, 1 << 60), str, lambda n: (1 << 31) - 1),
+    Damage("is limited to 0", INT, st.integers(-(1 << 60), -2), str, lambda n: 0),
+    Damage("is wrapped around at 2^32", INT, st.integers((1 << 31) + (1 << 24), (1 << 32) - (1 << 25)), str, lambda n: wrapped(n, 32)),
+    Damage("is rounded to 2 decimals", DECIMAL, DECIMALS, str, lambda d: d.quantize(CENT, ROUND_HALF_UP) + MICRO),
+    Damage("is cut to 2 decimals", DECIMAL, DECIMALS, str, lambda d: d.quantize(CENT, ROUND_DOWN) + MICRO),
+    Damage("is cut to single precision", DOUBLE, DOUBLES, repr, single),
+    Damage("is rounded to 15 digits", DOUBLE, DOUBLES, repr, lambda d: float(f"{d:.15g}")),
+    Damage("is different in the last digits", DOUBLE, DOUBLES, repr, lambda d: d * (1 + 2**-50)),
+    Damage("has numbers of another type", JSON, INTEGERS, document, lambda all_: [float(all_[0]), *all_[1:]]),
+    Damage("has texts in place of numbers", JSON, INTEGERS, document, lambda all_: [str(n) for n in all_]),
+    Damage("is one member later in the ENUM", ENUM, st.integers(0, 6), lambda n: text(ENUM_NAMES[n]), lambda n: n + 1),
 ]  # fmt: skip
 #: two kinds that some texts suffer at once
-AMBIGUOUS = {"in another case": "in another Unicode form", "in another Unicode form": "in another case"}
+AMBIGUOUS = {"is in another case": "is in another Unicode form", "is in another Unicode form": "is in another case"}
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.phrase}, {damage.column.data_type}")
@@ -123,13 +125,13 @@ def test_damage_is_recognised(damage: Damage, data: st.DataObject) -> None:
     value = data.draw(damage.values)
     leader, follower = damage.shown(value), damage.shown(damage.change(value))
     assume(leader != follower)
-    told = cause(leader, follower, damage.column).removeprefix("c is ")
+    told = cause(leader, follower, damage.column).removeprefix("c ")
     assert told == damage.phrase or similar(damage.phrase, told)
 
 
 def similar(phrase: str, told: str) -> bool:
     """Whether two kinds of damage do the same to some values, so that either name is right."""
-    inexact = ("cut to", "rounded to", "different in its last digits")
+    inexact = ("is cut to", "is rounded to", "is different in the last digits")
     return told == AMBIGUOUS.get(phrase) or (phrase.startswith(inexact) and told.startswith(inexact))
 
 
@@ -146,7 +148,7 @@ def test_null_and_what_stands_for_it(leader: str, follower: str, phrase: str) ->
 
 
 def test_error_values() -> None:
-    assert cause(text("one"), "0", ENUM) == "c is the error value of its ENUM"
+    assert cause(text("one"), "0", ENUM) == "c has the error value of an ENUM"
     assert cause("'2024-02-03'", "'0000-00-00'", DATE) == "c is the zero date"
 
 
@@ -186,8 +188,8 @@ def row(id_: int, a: int, b: int, hour: int = 10) -> dict[str, str]:
 
 def test_the_cause_of_a_row_names_its_columns() -> None:
     assert cause_of(row(1, 5, 6), row(1, 6, 5), SHAPE) == "a and b are swapped"
-    assert cause_of(row(1, 5, 6), row(1, -5, -6, 12), SHAPE) == "a and b are of the opposite sign; d is 2 hours later"
+    assert cause_of(row(1, 5, 6), row(1, -5, -6, 12), SHAPE) == "a and b have the opposite sign; d is 2 hours later"
     # one column that is not recognised leaves the row without a cause
     assert cause_of(row(1, 5, 6), row(1, 7, 6, 12), SHAPE) == ""
     assert cause_of(row(1, 5, 6), None, SHAPE) == cause_of(None, row(1, 5, 6), SHAPE) == ""
-    assert cause_of(row(1, 5, 6), row(1, 5, 6), SHAPE) == "it is JSON with numbers of another type"
+    assert cause_of(row(1, 5, 6), row(1, 5, 6), SHAPE) == "a JSON value has numbers of another type"

@@ -34,14 +34,17 @@ def told(differences: Sequence[Difference]) -> Counter[str]:
 @given(st.integers(-50, 50), st.integers(BLOCK_ROWS, 40), st.sets(st.integers(1000, 1200).map(lambda each: each * 2)))
 def test_a_lost_block(first: int, size: int, scattered: set[int]) -> None:
     lost = [found(row(id_, 1, 1), None) for id_ in (*range(first, first + size), *sorted(scattered))]
-    block = {f"lost block, id {first} to {first + size - 1}": size}
+    block = {f"a block of rows is missing, id {first} to {first + size - 1}": size}
     assert told(lost) == Counter({**block, "": len(scattered)} if scattered else block)
 
 
 def test_a_block_needs_rows_of_one_kind_that_follow_each_other() -> None:
     short = [found(row(id_, 1, 1), None) for id_ in range(BLOCK_ROWS - 1)]
     extra = [found(None, row(id_, 1, 1)) for id_ in range(100, 100 + BLOCK_ROWS)]
-    assert told([*short, *extra]) == {"": len(short), f"block, id 100 to {99 + BLOCK_ROWS}": BLOCK_ROWS}
+    assert told([*short, *extra]) == {
+        "": len(short),
+        f"a block of rows was added, id 100 to {99 + BLOCK_ROWS}": BLOCK_ROWS,
+    }
 
 
 def test_rows_that_hold_each_others_values() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from kit.report import differences, different_run, equal_run, undecided_run
+from kit.report import WRONGLY, differences, different_run, equal_run, undecided_run
 from kit.report_strategies import any_run
 
 from cdc_consumer.parity.differences import FILE, write_difference
@@ -29,8 +29,8 @@ def test_a_difference_is_told_with_its_causes_and_what_to_do(tmp_path: Path) -> 
         (tmp_path / name).touch()
     assert closing(different_run(), tmp_path) == [
         "The follower differs from its leader: 274 rows of 3 tables and 3 schema differences.",
-        "  232 rows, one cause: a block of rows lost; published but not applied.",
-        "  31 rows, one cause: time shifted by +1 hour; applied wrongly.",
+        "  232 rows have one cause: a block of rows is missing, id 1201 to 1432; published but not applied.",
+        f"  31 rows have one cause: placed is 1 hour later; {WRONGLY}.",
         "  and 5 more in the report",
         "  ≠ shop.orders  different: 232 missing, 1 extra, 35 changed",
         "  ≠ shop.customers  different: 4 changed",
@@ -61,7 +61,7 @@ def test_the_schema_is_repaired_before_the_rows(tmp_path: Path) -> None:
 def test_equal_is_said_in_one_line(tmp_path: Path) -> None:
     assert closing(equal_run(), tmp_path) == [
         "The follower equals its leader: 10 tables, 593,925 rows.",
-        "  438 rows differed at first, and were merely late.",
+        "  438 rows differed at first and were merely late.",
         f"  report      {tmp_path}/report.html",
     ]
 
@@ -70,8 +70,8 @@ def test_an_open_end_is_no_difference(tmp_path: Path) -> None:
     lines = closing(undecided_run(), tmp_path)
     assert lines[:3] == [
         "Nothing is proven different, but the follower is not proven equal.",
-        "  1 case undecided: written faster than the follower can be read: 9 rounds and still hot.",
-        "  1 table skipped: engine MyISAM takes no part in transactions.",
+        "  1 case is undecided: written faster than the follower can be read: 9 rounds and still hot.",
+        "  1 table is skipped: engine MyISAM takes no part in transactions.",
     ]
     assert not any("differs" in line for line in lines)
     interrupted = closing(undecided_run(interrupted=True), tmp_path)

@@ -114,16 +114,16 @@ def test_a_page_needs_nothing_but_itself_and_is_accessible(run: Run) -> None:
 def test_the_first_screen_answers() -> None:
     whole = "".join(read(different_run()).texts)
     assert "The follower differs from its leader: 274 rows of 3 tables and 3 schema differences." in whole
-    assert "232 rows, one cause: a block of rows lost; published but not applied." in whole
-    assert whole.index("232 rows, one cause") < whole.index("Causes") < whole.index("How to read this")
+    assert "232 rows have one cause: a block of rows is missing, id 1201 to 1432; published but not applied." in whole
+    assert whole.index("232 rows have one cause") < whole.index("Causes") < whole.index("How to read this")
     whole = "".join(read(equal_run()).texts)
     assert "The follower equals its leader: 10 tables, 593,925 rows." in whole
-    assert "438 rows differed at first, and were merely late." in whole
+    assert "438 rows differed at first and were merely late." in whole
     whole = "".join(read(equal_run(options={"tables": "shop.orders"})).texts)
     assert "The follower equals its leader in the part compared: 10 tables" in whole
     assert "Only a part was compared: --tables shop.orders." in whole
     whole = "".join(read(different_run(total_differences=400)).texts)
-    assert "Of the first 274 rows; there are 400." in whole
+    assert "These are the first 274 rows of 400." in whole
 
 
 def test_cards_are_limited_and_the_rest_is_told() -> None:

@@ -23,7 +23,7 @@ SECONDS = (*NUMBER, type(None))
 #: a type or several, one of several texts as a set, a list of one shape as [shape], an object by its keys, and as
 #: {str: shape} one with any keys
 SHAPE = {
-    "version": {1},
+    "version": {2},
     "run": {
         **dict.fromkeys(("id", "started", "ended", "profile", "plan", "master", "spark", "java"), str),
         "seconds": NUMBER, "options": {str: str}, "repair": str, "interrupted": bool, "verdict": {*get_args(Verdict)},
@@ -47,7 +47,7 @@ SHAPE = {
 }  # fmt: skip
 TEXT = (str, type(None))
 SCHEMA = {
-    "version": {1}, "run": str,
+    "version": {2}, "run": str,
     "differences": [{
         "grade": {*GRADES}, **dict.fromkeys(("object", "database", "parent", "name", "text", "fix"), str), "leader": TEXT, "follower": TEXT,
     }],
@@ -81,7 +81,7 @@ def test_the_shape_can_be_violated() -> None:
     whole = json.loads(run_json(different_run(), tally([])))
     assert misshapen(whole, SHAPE) == []
     for path, value in (
-        (("version",), 2),
+        (("version",), 1),
         (("run", "verdict"), "unknown"),
         (("tables", 0, "leaves"), "1"),
         (("totals", "more"), 1),

@@ -83,6 +83,7 @@ HISTORIES = (
     .map(lambda numbers: [None, *(None if number is None else state(number, f"value {number}") for number in numbers)])
     .filter(lambda states: all(one != other for one, other in pairwise(states)))
 )
+WRONGLY = "applied wrongly, or changed on the follower afterwards"
 STRANGER = state(10**9 + 7, "of nobody's making")
 
 
@@ -104,7 +105,8 @@ def test_a_change_the_topic_never_saw(states: list[State]) -> None:
 
 @given(HISTORIES)
 def test_a_row_the_topic_never_held(states: list[State]) -> None:
-    assert stage(difference(states[-1], STRANGER), traces(states)) == "follower written by a stranger"
+    told = "follower written by a stranger" if states[-1] is None else WRONGLY
+    assert stage(difference(states[-1], STRANGER), traces(states)) == told
 
 
 @given(HISTORIES)
@@ -112,7 +114,7 @@ def test_a_row_that_was_altered_on_its_way(states: list[State]) -> None:
     assume(states[-1] is not None)
     assert states[-1] is not None
     altered = (*states[-1][:2], state(0, "v")[2], states[-1][3])
-    assert stage(difference(states[-1], altered), traces(states)) == "applied wrongly"
+    assert stage(difference(states[-1], altered), traces(states)) == WRONGLY
 
 
 def test_a_row_that_vanished() -> None:
@@ -141,7 +143,7 @@ def test_a_later_statement_may_have_done_it(states: list[State], complete: bool)
     assert stage(found, traces(states), statement=statement, complete=complete) == "unknown"
     assert stage(found, [], statement=statement) == "unknown"
     earlier = statement._replace(sequence=-1)
-    assert stage(found, traces(states), statement=earlier) == "follower written by a stranger"
+    assert stage(found, traces(states), statement=earlier) not in ("unknown", "published but not applied")
 
 
 def test_what_came_after_the_rows_were_read_does_not_count() -> None:
@@ -163,7 +165,7 @@ def test_columns_the_topic_does_not_tell() -> None:
     states = [None, state(1, document='{"a": 1}')]
     # another document, which may be the last image or a stranger's
     assert stage(difference(states[-1], state(1, document='{"b": 1}')), traces(states)) == "unknown"
-    assert stage(difference(states[-1], state(1, document='{"a": 1.0}')), traces(states)) == "applied wrongly"
+    assert stage(difference(states[-1], state(1, document='{"a": 1.0}')), traces(states)) == WRONGLY
 
 
 ROW = state(1)
