@@ -19,7 +19,8 @@ METADATA_SIZE = {
     NEWDECIMAL: 2, BLOB: 1, VAR_STRING: 2, STRING: 2, GEOMETRY: 1, TINY: 0, SHORT: 0, LONG: 0, LONGLONG: 0, INT24: 0,
     DATE: 0, YEAR: 0,
 }  # fmt: skip
-NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE})
+#: types whose sign is in the metadata; MySQL counts YEAR among them
+SIGNED = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
 #: types that have a character set in the metadata; MySQL counts VECTOR among them
 CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB, VECTOR})
 BINARY_COLLATION = 63
@@ -185,7 +186,8 @@ def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: 
         if kind in details:
             scale = next(details[kind])
         charset = None if collation is None or collation == BINARY_COLLATION else charsets[collation]
-        yield Column(name, kind, size, scale, kind in NUMERIC and next(unsigned), charset, members)
+        sign = kind in SIGNED and next(unsigned)
+        yield Column(name, kind, size, scale, sign and kind != YEAR, charset, members)
 
 
 def _numbers(data: bytes) -> Iterator[int]:

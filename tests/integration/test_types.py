@@ -37,12 +37,13 @@ def write_all(leader: Server, database: str, keyed: bool) -> None:
         cursor.execute(f"USE {database}")
         for case in (*CASES, JSONS):
             key = "PRIMARY KEY" if keyed else ""
+            # the sign of a number behind the column is told in the same bits as the column's own
             cursor.execute(f"CREATE TABLE {case.id} (id INT {key}, c {case.type}, d INT)")
-            rows = [f"({number}, {value}, 0)" for number, value in enumerate([*case.values, "NULL"])]
+            rows = [f"({number}, {value}, -1)" for number, value in enumerate([*case.values, "NULL"])]
             cursor.execute(f"INSERT INTO {case.id} VALUES {', '.join(rows)}")
             # twins that are updated to and from every value, and deleted
             cursor.execute(f"INSERT INTO {case.id} SELECT id + 1000, c, 1 FROM {case.id}")
-            cursor.execute(f"UPDATE {case.id} SET d = 2 WHERE id >= 1000")
+            cursor.execute(f"UPDATE {case.id} SET d = -2 WHERE id >= 1000")
             for number, value in enumerate([*case.values, "NULL"]):
                 cursor.execute(f"UPDATE {case.id} SET c = {value} WHERE id >= 1000 AND id <> {1000 + number}")
             cursor.execute(f"UPDATE {case.id} SET c = NULL WHERE id = 1000")
