@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: help setup demo test lint type bench clean
+.PHONY: help setup demo test trial lint type bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -17,6 +17,10 @@ demo: $(READY)  ## play the tutorial between two real MySQL servers; ARGS=--keep
 test: $(READY)  ## run the tests; ARGS="-k name" goes to pytest
 	$(BIN)/pytest $(ARGS)
 
+trial: $(READY)  ## beside native replication: FILES="a.sql b.test", or SECONDS=600 SEED=1 for invented SQL; GTIDS=off COMPRESSION=on
+	PYTHONPATH=.:tests $(BIN)/python -m trial $(FILES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
+		--gtids $(or $(GTIDS),on) --compression $(or $(COMPRESSION),off) $(ARGS)
+
 lint: $(READY)  ## check style and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -28,7 +32,7 @@ bench: $(READY)  ## measure, one benchmark after the other
 	for file in capture replay end_to_end parity; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
 
 clean:  ## remove .venv, the private MySQL and what the tools left
-	rm -rf .venv .mysql .pytest_cache .hypothesis .mypy_cache .ruff_cache build *.egg-info
+	rm -rf .venv .mysql trial-finds .pytest_cache .hypothesis .mypy_cache .ruff_cache build *.egg-info
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv

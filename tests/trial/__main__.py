@@ -1,0 +1,130 @@
+"""The command behind `make trial`: tries files, or what is invented, beside native replication."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from trial.invent import invent
+from trial.script import Script, Step, read_script, write_script
+from trial.servers import Settings, start_servers
+from trial.shrink import first_faulty, shrink
+from trial.trial import Place, Trial, Tried
+from trial.verdict import EQUAL, Verdict
+
+#: statements of one invented script
+LENGTH = 60
+#: of a table that is not InnoDB's
+OTHER_ENGINE = re.compile(
+    rb"\bENGINE(\s*=\s*|\s+)(MyISAM|MEMORY|HEAP|CSV|MERGE|MRG_MYISAM|ARCHIVE|BLACKHOLE)\b", re.IGNORECASE
+)
+#: where minimal scripts are left
+FINDS = "trial-finds"
+
+
+class Session:
+    """One run of the command."""
+
+    def __init__(self, trial: Trial, finds: Path, *, locate: bool) -> None:
+        self._trial = trial
+        self._finds = finds
+        self._locate = locate
+        self.counts: Counter[str] = Counter()
+        self.statements = 0
+        self.silent = False
+
+    def file(self, path: Path, innodb: bool) -> None:
+        """Try one file and say how it went."""
+        script = read_script(_with_innodb(path.read_bytes()) if innodb else path.read_bytes())
+        began = time.monotonic()
+        tried = self._run(script.steps)
+        self._count(tried)
+        said = f"{path}: {tried.verdict}; {_taken(script, tried)}, {time.monotonic() - began:.0f} s"
+        print(said, flush=True)
+        place = self._place(tried)
+        if place is not None:
+            print(f"    {place}", flush=True)
+
+    def random(self, seed: int, *, shrinks: bool) -> None:
+        """Try one invented script; leave a minimal one when it fails."""
+        steps = invent(random.Random(seed), LENGTH)
+        tried = self._run(steps)
+        self._count(tried)
+        print(f"SEED={seed}: {tried.verdict}; {_taken(Script(steps), tried)}", flush=True)
+        if tried.verdict.kind != EQUAL and shrinks:
+            self._keep(tried.verdict, steps, seed)
+
+    def _run(self, steps: Sequence[Step]) -> Tried:
+        return self._trial.run(steps)
+
+    def _count(self, tried: Tried) -> None:
+        self.counts[tried.verdict.kind] += 1
+        self.statements += sum(step.sql is not None for step in tried.steps)
+        self.silent |= tried.verdict.is_silent
+
+    def _place(self, tried: Tried) -> Place | None:
+        """The first transaction of a difference or a stop; None when there is neither, or the stop names no place."""
+        if not tried.verdict.is_silent or not self._locate:
+            return tried.stop()
+        index = first_faulty(tried.steps, lambda steps: self._run(steps).verdict.is_silent)
+        return tried.place(index)
+
+    def _keep(self, verdict: Verdict, steps: Sequence[Step], seed: int) -> None:
+        small = shrink(steps, lambda some: self._run(some).verdict.sort == verdict.sort)
+        last = self._run(small)
+        self._finds.mkdir(exist_ok=True)
+        file = self._finds / f"seed-{seed}.sql"
+        file.write_bytes(write_script(small, [str(last.verdict), f"found with SEED={seed}"]))
+        print(
+            f"    make trial FILES={file}: {len(small)} statements, the last: {last.place(len(small) - 1)}", flush=True
+        )
+
+
+def _taken(script: Script, tried: Tried) -> str:
+    refused = f", {tried.refused} of them failed on the leader" if tried.refused else ""
+    return f"{script.taken} statements taken{refused}" + (f", {script.skipped} skipped" if script.skipped else "")
+
+
+def _with_innodb(text: bytes) -> bytes:
+    """A script whose tables all are InnoDB's: others stop the consumer, and what comes after them is not tried."""
+    return OTHER_ENGINE.sub(b"ENGINE=InnoDB", text)
+
+
+def main() -> int:
+    """Entry point; the status is 1 when a follower differed in silence."""
+    parser = argparse.ArgumentParser("make trial", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, help="SQL, or *.test of MySQL's own tests")
+    parser.add_argument("--seconds", type=float, help="invent scripts for so long")
+    parser.add_argument("--seed", type=int, help="the first invented script; the ones after it count up")
+    parser.add_argument("--gtids", choices=("on", "off"), default="on")
+    parser.add_argument("--compression", choices=("on", "off"), default="off")
+    parser.add_argument("--innodb", action="store_true", help="read every other storage engine as InnoDB")
+    parser.add_argument("--no-locate", action="store_true", help="do not look for the transaction of a difference")
+    options = parser.parse_args()
+    settings = Settings(options.gtids == "on", options.compression == "on")
+    with tempfile.TemporaryDirectory(prefix="mysql-cdc-trial-") as name:
+        folder = Path(name)
+        with start_servers(folder, settings) as servers:
+            session = Session(Trial(servers, folder / "programs"), Path(FINDS), locate=not options.no_locate)
+            for file in options.files:
+                session.file(file, options.innodb)
+            if options.seconds is not None:
+                seed = random.randrange(1 << 32) if options.seed is None else options.seed
+                deadline = time.monotonic() + options.seconds
+                while time.monotonic() < deadline:
+                    session.random(seed, shrinks=True)
+                    seed += 1
+    counts = ", ".join(f"{count} {kind}" for kind, count in session.counts.most_common())
+    print(f"{settings}: {counts}; {session.statements} statements")
+    return int(session.silent)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+# expect: equal
+# red
+SET NAMES sjis;
+CREATE DATABASE `“ú–{`;
+CREATE TABLE `“ú–{`.t (a INT);

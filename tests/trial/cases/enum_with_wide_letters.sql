@@ -1,0 +1,4 @@
+# expect: equal
+# red
+CREATE TABLE e (e ENUM('🎉','x'));
+INSERT INTO e VALUES (1), (2);

@@ -1,0 +1,4 @@
+# expect: equal
+# red
+SET @s=10;
+CREATE EVENT e ON SCHEDULE EVERY @s MINUTE DISABLE DO SELECT 1;

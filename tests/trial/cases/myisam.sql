@@ -1,0 +1,3 @@
+# expect: stopped: MyISAM
+CREATE TABLE t (a INT) ENGINE=MyISAM;
+INSERT INTO t VALUES (1);

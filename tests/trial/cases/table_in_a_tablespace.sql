@@ -1,0 +1,7 @@
+# expect: equal
+# red
+CREATE TABLESPACE tsx ADD DATAFILE 'tsx.ibd';
+CREATE TABLE t (a INT) TABLESPACE tsx;
+INSERT INTO t VALUES (1);
+DROP TABLE t;
+DROP TABLESPACE tsx;
