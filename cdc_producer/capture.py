@@ -56,7 +56,8 @@ class Capture:
         #: whether the last operation published still waits for its transaction's end
         self._open = False
         self._held: tuple[Draft, Operation] | None = None
-        self._maps: dict[int, Table | None] = {}
+        #: table maps of the statement in hand, and their tables
+        self._maps: dict[int, tuple[Table | None, BinlogEvent]] = {}
         #: sequence of the last event that left
         self.sequence = resume.sequence
         #: how far the binlog was read, at a transaction's edge
@@ -234,13 +235,13 @@ class Capture:
         self._hold(uri, Operation(json), event)
 
     def _table_map(self, event: BinlogEvent) -> None:
-        self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event)
+        self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event), event
 
     def _rows(self, event: BinlogEvent) -> None:
         table_id = int.from_bytes(event.body[:6], "little")
         if table_id not in self._maps and table_id != DUMMY_TABLE:
             raise LeaderError(f"rows at {event.where()} have no table map; the leader's binlog is damaged")
-        table = self._maps.get(table_id)
+        table, table_map = self._maps.get(table_id, (None, event))
         if table is None or self._skips(self._index):
             return
         if self._block == "XA":
@@ -253,16 +254,18 @@ class Capture:
                 f"rows of {table.uri} at {event.where()} are a partial JSON update"
                 " (binlog_row_value_options=PARTIAL_JSON); unset it on the leader; it cannot be replicated"
             )
-        self._hold(table.uri, RowsOperation(event, table), event)
+        self._hold(table.uri, RowsOperation(event, table), table_map, event)
 
     # publishing
 
     def _skips(self, index: int) -> bool:
         return self._skip and (self._resume.complete or index <= self._resume.index)
 
-    def _hold(self, uri: str, operation: Operation, event: BinlogEvent) -> None:
+    def _hold(self, uri: str, operation: Operation, *source: BinlogEvent) -> None:
+        """Take the next operation; `source` are its binlog events, of which the last one says where it is."""
         if self._skips(self._index):
             return
+        operation.source, event = source, source[-1]
         if self._held is not None:
             self._publish(*self._held, None)
         draft = Draft(uri, Position(event.file, event.start), self._transaction, self._index)

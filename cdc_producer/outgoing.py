@@ -35,9 +35,11 @@ class _Waiting(NamedTuple):
 class Outgoing:
     """What was captured and the topic does not have yet. Used with `with`, which ends the thread and the decoders."""
 
-    def __init__(self, topic: TopicWriter, decoders: Decoders) -> None:
+    def __init__(self, topic: TopicWriter, decoders: Decoders, raw: bool = True) -> None:
+        """`raw` says whether the leader's binlog events go into the topic too."""
         self._topic = topic
         self._decoders = decoders
+        self._raw = raw
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         #: ready for the topic
@@ -115,7 +117,9 @@ class Outgoing:
                 return
             self._waiting.popleft()
             self._waiting_bytes -= operation.size
-            record = seal(draft.encode(operation.json, sequence, end))
+            source = operation.source if self._raw else ()
+            checksums = bool(source) and source[0].checksummed
+            record = seal(draft.encode(operation.json, sequence, end), [event.raw for event in source], checksums)
             self._records.append(record)
             self._bytes += record.size
 

@@ -76,7 +76,7 @@ class Producer:
         connection = ReplicationConnection(profile.database, self._server_id, self._server_uuid, resume.position)
         stack.callback(connection.close)
         tables = Tables(profile.mysql_resource_name, self._databases, facts.charsets)
-        outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders())))
+        outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders()), profile.raw))
         capture = Capture(profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing)
         if profile.database.start == LATEST and resume.sequence < 0:
             # An empty topic would forget where "latest" was when the producer first asked.

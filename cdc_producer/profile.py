@@ -56,6 +56,8 @@ class ProducerProfile(Table):
     database: Leader
     filters: Filters
     topic: TopicSettings
+    #: whether the leader's binlog events go into the topic beside the JSON
+    raw: bool = True
 
     def check(self, name: str) -> None:
         check_filters(self.filters)

@@ -1,4 +1,4 @@
-"""What all programs do the same way: arguments, logging, signals and exit status."""
+"""What both programs do the same way: arguments, logging, signals and exit status."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from shared.errors import CdcError, ProfileError, causes
+from shared.errors import CdcError, causes
 
 EXIT_STATUS = """exit status: 0 done or asked to stop, 1 a named error (one line on standard error), 2 usage or a bad
 profile, 3 a bug in this program (please report the traceback)"""
 
-PROFILE = "the TOML file that says where everything is"
-#: exit status of a bug, and of a program that Ctrl-C broke off
-BUG, INTERRUPTED = 3, 130
+#: exit status of a bug
+BUG = 3
 
 
 class StopRequest:
@@ -37,47 +36,33 @@ class StopRequest:
         return self.requested
 
 
-def parser(name: str, description: str, epilog: str, profile: str = PROFILE) -> argparse.ArgumentParser:
-    """A parser with the argument that all programs have; `profile` says what it is."""
+def parser(name: str, description: str, end_help: str, epilog: str) -> argparse.ArgumentParser:
+    """The arguments both programs have."""
     result = argparse.ArgumentParser(
-        name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    result.add_argument("profile", metavar="PROFILE", help=profile)
-    return result
-
-
-def replication_parser(name: str, description: str, end_help: str, epilog: str) -> argparse.ArgumentParser:
-    """The parser of a program that runs until it is stopped, or with --exit-at-end, which `end_help` explains."""
-    result = parser(name, description, f"{epilog}\n\n{EXIT_STATUS}")
+        name, description=description, epilog=f"{epilog}\n\n{EXIT_STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    result.add_argument("profile", metavar="PROFILE", help="the TOML file that says where everything is")
     result.add_argument("--exit-at-end", action="store_true", help=end_help)
     result.add_argument("--verbose", action="store_true", help="log every step to standard error")
     return result
 
 
-def run(
-    name: str, action: Callable[[], int | None], *, level: int = logging.WARNING, failed: int | None = None,
-    bug: int = BUG, interrupted: int = INTERRUPTED,
-) -> int:  # fmt: skip
-    """Do what the program is for; returns its exit status.
-
-    That is what `action` returns (None is 0), `failed` after a CdcError (None is the error's own), 2 after a
-    ProfileError, `interrupted` after KeyboardInterrupt, `bug` after any other exception. Lines of `level` and above are
-    logged to standard error.
-    """
-    logging.basicConfig(stream=sys.stderr, level=level, format=f"%(asctime)s {name}: %(levelname)s: %(message)s")
+def run(name: str, action: Callable[[StopRequest], None], *, verbose: bool = False) -> int:
+    """Run a program's action; returns its exit status."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO,
+        format=f"%(asctime)s {name}: %(levelname)s: %(message)s",
+    )  # fmt: skip
+    stop = StopRequest()
     try:
-        return action() or 0
+        action(stop)
+        return 0
     except CdcError as error:
         print(f"{name}: {causes(error)}", file=sys.stderr)
-        return error.exit_status if failed is None or isinstance(error, ProfileError) else failed
+        return error.exit_status
     except KeyboardInterrupt:
-        return interrupted
+        return 0 if stop.requested else 130
     except Exception:
         traceback.print_exc()
-        return bug
-
-
-def run_replication(name: str, action: Callable[[StopRequest], None], *, verbose: bool) -> int:
-    """Run a program that ends in order when it is asked to stop, and at once when it is asked again; exit status 0."""
-    stop = StopRequest()
-    return run(name, lambda: action(stop), level=logging.DEBUG if verbose else logging.INFO, interrupted=0)
+        return BUG

@@ -81,6 +81,14 @@ class BinlogEvent(NamedTuple):
     #: offset where the event starts and ends; all events of a compressed transaction have those of its payload
     start: int
     end: int
+    #: as the leader sent it: header, body and checksum; without checksum when the leader makes none, or inside a
+    #: compressed transaction
+    raw: bytes = b""
+
+    @property
+    def checksummed(self) -> bool:
+        """Whether `raw` ends with a checksum."""
+        return len(self.raw) > HEADER_SIZE + len(self.body)
 
     def where(self) -> str:
         """For messages."""
@@ -120,7 +128,7 @@ class BinlogReader:
             raise UnsupportedError(f"binlog event of type {kind} at {file}:{start}: {what}; it cannot be replicated")
         if kind == EventType.TRANSACTION_PAYLOAD:
             return _payload(body, file, start, end)
-        return (BinlogEvent(kind, timestamp, flags, body, file, start, end),)
+        return (BinlogEvent(kind, timestamp, flags, body, file, start, end, raw),)
 
     def _body(self, raw: bytes, kind: int) -> bytes:
         if kind == EventType.FORMAT_DESCRIPTION:
@@ -173,7 +181,7 @@ def _payload(body: bytes, file: str, start: int, end: int) -> Iterator[BinlogEve
         if kind not in KNOWN:
             what = REFUSED.get(kind, "which this version does not know")
             raise UnsupportedError(f"binlog event of type {kind} at {file}:{start}: {what}; it cannot be replicated")
-        yield BinlogEvent(kind, timestamp, flags, inner, file, start, end)
+        yield BinlogEvent(kind, timestamp, flags, inner, file, start, end, header + inner)
 
 
 def length_encoded(data: bytes, position: int) -> tuple[int, int]:

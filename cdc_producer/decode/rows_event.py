@@ -20,12 +20,14 @@ NAMES = {
 class Operation:
     """One operation's JSON, from after bn_file to before `transaction`; it is None while it is being made."""
 
-    __slots__ = ("json", "size")
+    __slots__ = ("json", "size", "source")
 
     def __init__(self, json: bytes | memoryview | None, size: int = 0) -> None:
         self.json = json
         #: bytes of the binlog event that wait with it
         self.size = size
+        #: the binlog events that go with it into the topic
+        self.source: tuple[BinlogEvent, ...] = ()
 
     def raise_if_failed(self) -> None:
         """Raise the UnsupportedError for which there will never be a JSON."""

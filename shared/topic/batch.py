@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 
 import zstandard
@@ -16,14 +16,14 @@ LEVEL = 1
 _FIRST = Struct("<Q")
 
 
-def pack(first: int, records: Iterable[Sealed]) -> tuple[int, Iterator[bytes]]:
+def pack(first: int, records: Sequence[Sealed]) -> tuple[int, Iterator[bytes]]:
     """The size of a batch when unpacked, and its compressed parts; `first` is the offset of its first record."""
     data = memoryview(b"".join((_FIRST.pack(first), *frame(records))))
     parts = (data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES))
     return len(data), map(zstandard.ZstdCompressor(level=LEVEL).compress, parts)
 
 
-def unpack(first: int, size: int, parts: Iterable[bytes]) -> Iterator[Sealed]:
+def unpack(first: int, size: int, parts: Iterable[bytes]) -> list[Sealed]:
     """The records of the batch that `pack` was given. Raises ValueError when it is not that."""
     pieces = []
     for part in parts:

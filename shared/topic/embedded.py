@@ -222,7 +222,7 @@ def _records(db: sqlite3.Connection, path: Path, row: Row, start: int = 0) -> It
     name = f"topic {path}"
     others = db.execute("SELECT records FROM parts WHERE first = ? ORDER BY part", (first,))
     try:
-        found = list(unpack(first, size, chain((packed,), (part for (part,) in others))))
+        found = unpack(first, size, chain((packed,), (part for (part,) in others)))
         if len(found) != count:
             raise ValueError(f"it holds {len(found)} records instead of {count}")
     except ValueError as error:

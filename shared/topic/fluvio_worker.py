@@ -164,7 +164,7 @@ class _Worker:
             return OPENED, b""
         if tag == APPEND:
             self.alarm(self._seconds + len(payload) / (4 << 20))
-            end, in_time = self._client.append(list(unframe(payload)), lambda: self.alarm(self._seconds))
+            end, in_time = self._client.append(unframe(payload), lambda: self.alarm(self._seconds))
             return end, b"" if in_time else LATE
         if tag == AT:
             return int(payload), b"".join(frame([self._client.at(int(payload))]))

@@ -16,7 +16,7 @@ come without checksums.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -28,8 +28,8 @@ ALTERED_ADVICE = "start again, and if that does not help, load the follower anew
 NO_CHECKSUMS, CHECKSUMS, PART = range(3)
 #: checksum and form
 _KEY = Struct("<IB")
-#: lengths of value and key, before both
-_FRAME = Struct("<QI")
+#: number of framed records; lengths of a value and a key
+_COUNT, _LENGTHS = Struct("<I"), Struct("<QI")
 #: bytes of a binlog event's header, and where in it the event's size is
 _EVENT_HEADER, _EVENT_SIZE = 19, 9
 
@@ -131,19 +131,32 @@ def cut(records: Sequence[Sealed], limit: int, overhead: int = 0) -> Iterator[Se
         yield records[first:]
 
 
-def frame(records: Iterable[Sealed]) -> list[bytes]:
-    """The pieces of bytes in which `unframe` finds the records again, once they are joined."""
-    return [piece for value, key in records for piece in (_FRAME.pack(len(value), len(key)), value, key)]
+def frame(records: Sequence[Sealed]) -> list[bytes]:
+    """The pieces of bytes in which `unframe` finds the records again, once they are joined.
+
+    The number of records, all lengths, all values, all keys: JSON and binlog events apart are smaller when compressed.
+    """
+    lengths = [_LENGTHS.pack(len(value), len(key)) for value, key in records]
+    values, keys = [record.value for record in records], [record.key for record in records]
+    return [_COUNT.pack(len(records)), *lengths, *values, *keys]
 
 
-def unframe(data: bytes, position: int = 0) -> Iterator[Sealed]:
-    """The records in framed bytes from `position` on. Raises ValueError when they end within one."""
-    while position < len(data):
-        start = position + _FRAME.size
-        if start > len(data):
-            raise ValueError("it ends within a frame")
-        value, key = _FRAME.unpack_from(data, position)
-        middle, position = start + value, start + value + key
-        if position > len(data):
-            raise ValueError("it ends within a record")
-        yield Sealed(data[start:middle], data[middle:position])
+def unframe(data: bytes, start: int = 0) -> list[Sealed]:
+    """The records in framed bytes from `start` on. Raises ValueError when these are not what `frame` made."""
+    if len(data) < start + _COUNT.size:
+        raise ValueError("it ends within the number of its records")
+    (count,) = _COUNT.unpack_from(data, start)
+    start += _COUNT.size
+    middle = start + count * _LENGTHS.size
+    if len(data) < middle:
+        raise ValueError("it ends within the lengths of its records")
+    lengths = list(_LENGTHS.iter_unpack(memoryview(data)[start:middle]))
+    at_value, at_key = middle, middle + sum(value for value, _ in lengths)
+    if len(data) != at_key + sum(key for _, key in lengths):
+        raise ValueError("it does not have the length of its records")
+    records = []
+    for value, key in lengths:
+        records.append(Sealed(data[at_value : at_value + value], data[at_key : at_key + key]))
+        at_value += value
+        at_key += key
+    return records

@@ -328,7 +328,8 @@ def test_the_profiles_we_ship_name_every_key_and_its_default(name: str, load: Lo
         assert re.search(rf"^(# )?{field.name} = ", text, re.MULTILINE), f"{owner}.{field.name}"
         found = re.search(rf"^{field.name} = (\S+)", optional, re.MULTILINE)
         if found and field.default not in (None, dataclasses.MISSING) and field.name != "backend":
-            assert found[1].strip('"') == str(field.default), f"{owner}.{field.name}"
+            default = str(field.default).lower() if field.type == "bool" else str(field.default)
+            assert found[1].strip('"') == default, f"{owner}.{field.name}"
 
 
 def _fields(kind: type[Any]) -> list[tuple[dataclasses.Field[Any], str]]:

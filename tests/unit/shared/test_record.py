@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -81,7 +81,7 @@ def test_binlog_events_that_are_not_whole(binlog: bytes) -> None:
         binlog_events(Record(5, b"", binlog))
 
 
-def packed(first: int, records: Iterable[Sealed]) -> tuple[int, list[bytes]]:
+def packed(first: int, records: Sequence[Sealed]) -> tuple[int, list[bytes]]:
     size, parts = batch.pack(first, records)
     return size, list(parts)
 
@@ -94,12 +94,12 @@ def test_a_batch_comes_back(values: list[bytes], part: int) -> None:
         patch.setattr(batch, "PART_BYTES", part)
         size, parts = packed(9, records)
         assert len(parts) == -(-size // part)
-        assert list(batch.unpack(9, size, parts)) == records
+        assert batch.unpack(9, size, parts) == records
         with pytest.raises(ValueError, match="another offset"):
-            list(batch.unpack(8, size, parts))
+            batch.unpack(8, size, parts)
         if len(parts) > 1:
             with pytest.raises(ValueError, match=r"are not there|size"):
-                list(batch.unpack(9, size, parts[:-1]))
+                batch.unpack(9, size, parts[:-1])
 
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=12))
@@ -137,11 +137,13 @@ def test_a_batch_that_claims_to_be_huge_is_not_unpacked() -> None:
     size, (part,) = packed(0, [seal(bytes(1000))])
     for claimed in (0, size - 1, size + 1, 1 << 40):
         with pytest.raises(ValueError, match=r"size|not there"):
-            list(batch.unpack(0, claimed, [part]))
+            batch.unpack(0, claimed, [part])
 
 
-@pytest.mark.parametrize("cut", [1, 5, 11, 12, 14])
-def test_frames_that_end_early(cut: int) -> None:
-    data = b"".join(frame([seal(b"value")]))
-    with pytest.raises(ValueError, match="ends within a"):
-        list(unframe(data[:cut]))
+def test_frames_that_are_not_whole() -> None:
+    data = b"".join(frame([seal(b"value"), seal(b"")]))
+    for end in range(len(data)):
+        with pytest.raises(ValueError, match=r"it ends within|not have the length"):
+            unframe(data[:end])
+    with pytest.raises(ValueError, match="not have the length"):
+        unframe(data + b"x")
