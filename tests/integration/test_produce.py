@@ -19,6 +19,7 @@ from docker.local.mysql_servers import Server
 from shared.errors import RecordTooLargeError, TopicError, TopicLinkError
 from shared.profile import TopicSettings
 from shared.topic import Record, TopicWriter, open_writer
+from shared.topic.record import Sealed
 
 
 class FailingTopic:
@@ -27,15 +28,14 @@ class FailingTopic:
     def __init__(self, topic: TopicWriter, errors: list[TopicError]) -> None:
         self._topic = topic
         self._errors = errors
-        self.max_record_bytes = topic.max_record_bytes
 
     def last(self) -> Record | None:
         return self._topic.last()
 
-    def append(self, values: Sequence[bytes]) -> None:
-        if values and self._errors:
+    def append(self, records: Sequence[Sealed]) -> None:
+        if records and self._errors:
             raise self._errors.pop()
-        self._topic.append(values)
+        self._topic.append(records)
 
     def close(self) -> None:
         self._topic.close()
