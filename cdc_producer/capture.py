@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from json.encoder import encode_basestring as json_string
 
-from cdc_producer.decode.binlog import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood
 from cdc_producer.decode.rows_event import Operation, RowsOperation
@@ -92,7 +92,10 @@ class Capture:
             self._index += 1
         handler = self._handlers.get(event.type)
         if handler is not None:
-            handler(event)
+            try:
+                handler(event)
+            except UNREADABLE as error:
+                raise unreadable(event.type, event.where(), error) from error
 
     @property
     def at_edge(self) -> bool:
@@ -133,6 +136,7 @@ class Capture:
         self._open = self._skip and not self._resume.complete
 
     def _end(self, event: BinlogEvent) -> None:
+        self._require_transaction(event)
         if self._held is not None:
             self._publish(*self._held, event.end)
         elif self._open:
@@ -145,6 +149,13 @@ class Capture:
             self.told = self.edge
         self._last = self._transaction
         self._transaction, self._held, self._block, self._open = None, None, "", False
+
+    def _require_transaction(self, event: BinlogEvent) -> None:
+        if self._transaction is None:
+            raise LeaderError(
+                f"binlog event of type {event.type} at {event.where()} stands outside any transaction; the leader lost"
+                " part of its binlog, or it is damaged"
+            )
 
     def _rollback(self, event: BinlogEvent, text: bytes) -> None:
         """A leader logs this only for a transaction that also changed tables without transactions."""
@@ -164,9 +175,8 @@ class Capture:
     # operations
 
     def _query(self, event: BinlogEvent) -> None:
+        self._require_transaction(event)
         text = query_text(event)
-        if self._transaction is None:
-            raise LeaderError(f"statement at {event.where()} stands outside any transaction: {text[:80]!r}")
         if text == b"BEGIN" or text.startswith(b"XA START"):
             self._block = "BEGIN" if text == b"BEGIN" else "XA"
         elif text == b"COMMIT":
@@ -238,6 +248,7 @@ class Capture:
         self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event), event
 
     def _rows(self, event: BinlogEvent) -> None:
+        self._require_transaction(event)
         table_id = int.from_bytes(event.body[:6], "little")
         if table_id not in self._maps and table_id != DUMMY_TABLE:
             raise LeaderError(f"rows at {event.where()} have no table map; the leader's binlog is damaged")

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from cdc_producer.decode import table_map as t
-from cdc_producer.decode.decimals import TWO_DIGITS, decimal_code, decimal_size
+from cdc_producer.decode.decimals import TWO_DIGITS, decimal_code, decimal_size, impossible
 from cdc_producer.decode.json_binary import json_value
 from cdc_producer.decode.table_map import Column
 from shared.values import UTF8_CHARSETS
@@ -82,10 +82,9 @@ def _quoted(variant: str, expression: str) -> str:
     return f'{{{{"{variant}":"{{{expression}}}"}}}}'
 
 
-def _object(variant: str, members: dict[str, str], more: str = "") -> str:
-    """f-string text of {"variant":{"name":expression,..}}; `more` is text before the inner brace closes."""
-    inner = ",".join(f'"{name}":{{{expression}}}' for name, expression in members.items())
-    return f'{{{{"{variant}":{{{{{inner}{more}}}}}}}}}'
+def _object(variant: str, members: str) -> str:
+    """f-string text of {"variant":{members}}; `members` is f-string text."""
+    return '{{"' + variant + '":{{' + members + "}}}}"
 
 
 def _integer(codes: str, size: int) -> Callable[[Column], ReadCode]:
@@ -104,7 +103,10 @@ def _signed(column: Column) -> str:
 
 def _real(code: str, size: int, variant: str) -> Callable[[Column], ReadCode]:
     # the shortest digits that give the same double back, -0.0 included; in a third of the time repr takes
-    return lambda column: ReadCode(field(code, size), "", _scalar(variant, "real(v$).decode()"))
+    # what is not finite differs from itself, or from itself less itself
+    return lambda column: ReadCode(
+        field(code, size), "if v$ - v$ != 0: impossible(v$)", _scalar(variant, "real(v$).decode()")
+    )
 
 
 def _year(column: Column) -> ReadCode:
@@ -119,44 +121,43 @@ def _decimal(column: Column) -> ReadCode:
 
 def _date(column: Column) -> ReadCode:
     """24 bits: year 15, month 4, day 5."""
-    prepare = 'v$ = from_bytes(v$, "little"); v$ = (v$ >> 9) * 416 + (v$ & 511)'
-    return ReadCode(field("3s", 3), prepare, '{{"Date":{{{date[v$]}}}}}')
+    return ReadCode(field("3s", 3), "", _object("Date", '{day[from_bytes(v$, "little")]}'))
 
 
-def _fraction(column: Column) -> tuple[int, str, str]:
-    """Bytes of the fraction; expressions over v$ for what is above it, and for the fraction in microseconds."""
+def _fraction(column: Column) -> tuple[int, str, str, str]:
+    """Bytes of the fraction; over v$: the expression of what is above it, a test of it, its text in microseconds."""
     size = (column.size + 1) // 2
     if not size:
-        return 0, "v$", "0"
-    low = f"(v$ & {(1 << 8 * size) - 1})"
-    return size, f"(v$ >> {8 * size})", low if size == 3 else f"{low} * {100 ** (3 - size)}"
+        return 0, "v$", "", "0"
+    low, most = f"(v$ & {(1 << 8 * size) - 1})", 100**size - 1
+    if size == 1:
+        return size, "(v$ >> 8)", "", f"{{hundredths[{low}]}}"
+    micros = low if size == 3 else f"{low} * 100"
+    return size, f"(v$ >> {8 * size})", f"\nif {low} > {most}: impossible(v$)", f"{{{micros}}}"
 
 
 def _timestamp(column: Column) -> ReadCode:
-    size, seconds, micros = _fraction(column)
-    text = _object("Timestamp", {"unix_time": seconds, "subsecond": micros})
-    return ReadCode(field(f"{4 + size}s", 4 + size), 'v$ = from_bytes(v$, "big")', text)
+    size, seconds, test, micros = _fraction(column)
+    text = _object("Timestamp", f'"unix_time":{{{seconds}}},"subsecond":{micros}')
+    return ReadCode(field(f"{4 + size}s", 4 + size), f'v$ = from_bytes(v$, "big"){test}', text)
 
 
 def _datetime(column: Column) -> ReadCode:
     """40 bits: sign 1, year * 13 + month 17, day 5, hour 5, minute 6, second 6; then the fraction."""
-    size, whole, micros = _fraction(column)
-    text = (
-        '{{"DateTime":{{{date[w$ >> 17]},{clock[w$ >> 6 & 2047]},"second":{digits[w$ & 63]},"subsecond":{'
-        + micros
-        + "}}}}}"
-    )
-    return ReadCode(field(f"{5 + size}s", 5 + size), f'v$ = from_bytes(v$, "big"); w$ = {whole} - {1 << 39}', text)
+    size, whole, test, micros = _fraction(column)
+    prepare = f'v$ = from_bytes(v$, "big"); w$ = {whole} - {1 << 39}{test}'
+    moment = '{date[w$ >> 17]},{clock[w$ >> 6 & 2047]},"second":{digits[w$ & 63]},"subsecond":'
+    return ReadCode(field(f"{5 + size}s", 5 + size), prepare, _object("DateTime", moment + micros))
 
 
 def _time(column: Column) -> ReadCode:
     """24 bits: sign 1, unused 1, hours 10, minutes 6, seconds 6; fraction included in the two's complement."""
-    size, whole, micros = _fraction(column)
-    prepare = f'v$ = from_bytes(v$, "big") - {1 << (8 * size + 23)}; n$ = negative if v$ < 0 else ""; v$ = abs(v$)'
-    members = {
-        "hours": f"{whole} >> 12", "minutes": f"{whole} >> 6 & 63", "seconds": f"{whole} & 63", "subseconds": micros,
-    }  # fmt: skip
-    return ReadCode(field(f"{3 + size}s", 3 + size), prepare, _object("Time", members, "{n$}"))
+    size, whole, test, micros = _fraction(column)
+    prepare = f'v$ = from_bytes(v$, "big") - {1 << (8 * size + 23)}'
+    prepare += f'; n$ = negative if v$ < 0 else ""; v$ = abs(v$){test}'
+    clock = f'"hours":{{hours[{whole} >> 12]}},"minutes":{{digits[{whole} >> 6 & 63]}}'
+    seconds = f',"seconds":{{digits[{whole} & 63]}},"subseconds":{micros}{{n$}}'
+    return ReadCode(field(f"{3 + size}s", 3 + size), prepare, _object("Time", clock + seconds))
 
 
 def _bit(column: Column) -> ReadCode:
@@ -226,30 +227,40 @@ READERS: dict[int, Callable[[Column], ReadCode]] = {
 
 
 class _Dates(dict[int, str]):
-    """(year * 13 + month) * 32 + day -> its members as JSON text; most rows repeat a date that was seen."""
+    """(year * `months` + month) * 32 + day -> its members as JSON text; most rows repeat a date that was seen."""
+
+    def __init__(self, months: int) -> None:
+        super().__init__()
+        self._months = months
 
     def __missing__(self, packed: int) -> str:
+        whole, day = divmod(packed, 32)
+        year, month = divmod(whole, self._months)
+        if not 0 <= year <= 9999 or month > 12:
+            raise ValueError(f"no date is {year}-{month}-{day}")
         if len(self) >= 1 << 15:
             self.clear()
-        months, day = divmod(packed, 32)
-        year, month = divmod(months, 13)
         text = self[packed] = f'"year":{year},"month":{month},"day":{day}'
         return text
 
 
-#: what the fragments call
+#: what the fragments call; a look-up that fails tells of a value that cannot be
 HELPERS: dict[str, Any] = {
-    "date": _Dates(),
+    "date": _Dates(13),
+    "day": _Dates(16),
     #: looking up the text of a small number costs half of formatting it
-    "digits": tuple(map(str, range(64))),
-    "clock": tuple(f'"hour":{packed >> 6},"minute":{packed & 63}' for packed in range(2048)),
+    "digits": tuple(map(str, range(60))),
+    "hours": tuple(map(str, range(839))),
+    "hundredths": tuple(str(hundredth * 10_000) for hundredth in range(100)),
+    "clock": {hour << 6 | minute: f'"hour":{hour},"minute":{minute}' for hour in range(24) for minute in range(60)},
+    "impossible": impossible,
     "two_digits": TWO_DIGITS,
     "real": orjson.dumps,
     "from_bytes": int.from_bytes,
     "quote": json_string,
     "encoded": encoded_json,
     "base64": lambda value: b2a_base64(value, newline=False).decode(),
-    "json": lambda value: narrow(json_value(value)),
+    "json": json_value,
     "zero": b"\0",
     "negative": ',"negative":true',
 }

@@ -12,7 +12,12 @@ from typing import Any
 #: bytes that hold 0..9 digits
 BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 #: the texts of the most frequent fraction, of two digits; looking one up costs a third of formatting it
-TWO_DIGITS = tuple(f"{number:02d}" for number in range(128))
+TWO_DIGITS = tuple(f"{number:02d}" for number in range(100))
+
+
+def impossible(value: object) -> None:
+    """What generated code calls for a value that no column of its type has."""
+    raise ValueError(f"no value of the column's type is {value!r}")
 
 
 def decimal_size(precision: int, scale: int) -> int:
@@ -26,17 +31,20 @@ def decimal_code(precision: int, scale: int) -> tuple[str, str]:
     shift = 8 * decimal_size(precision, scale)
     positive = 1 << (shift - 1)
     terms: list[list[str]] = [[], []]  # of the whole part and of the fraction
+    lines = [f'v$ = from_bytes(v$, "big") - {positive}; n$ = ""', 'if v$ < 0: v$ = ~v$; n$ = "-"']
     left = [precision - scale, scale]
-    for size, digits in _groups(precision - scale, scale):
+    for number, (size, digits) in enumerate(_groups(precision - scale, scale)):
         part = 0 if left[0] else 1
         left[part] -= digits
         shift -= 8 * size
-        group = f"(v$ >> {shift} & {(1 << 8 * size) - 1})" if shift else f"(v$ & {(1 << 8 * size) - 1})"
+        group, high = f"g{number}_$", f"v$ >> {shift} & " if shift else "v$ & "
+        lines.append(f"{group} = {high}{(1 << 8 * size) - 1}")
+        if part == 0 or scale != 2:  # which a look-up tests
+            lines.append(f"if {group} > {10**digits - 1}: impossible({group})")
         terms[part].append(f"{group} * {10 ** left[part]}" if left[part] else group)
     whole, fraction = (" + ".join(part) or "0" for part in terms)
-    prepare = f'v$ = from_bytes(v$, "big") - {positive}; n$ = ""\nif v$ < 0: v$ = ~v$; n$ = "-"'
     tail = f"{{two_digits[{fraction}]}}" if scale == 2 else f"{{{fraction}:0{scale}d}}"
-    return prepare, f"{{n$}}{{{whole}}}" + (f".{tail}" if scale else "")
+    return "\n".join(lines), f"{{n$}}{{{whole}}}" + (f".{tail}" if scale else "")
 
 
 @lru_cache(maxsize=256)
@@ -44,7 +52,7 @@ def decimal_decoder(precision: int, scale: int) -> Callable[[bytes], str]:
     """The same as a function, for values that are not in a row of their own."""
     prepare, text = (code.replace("$", "") for code in decimal_code(precision, scale))
     body = "\n".join(f"    {line}" for line in (*prepare.splitlines(), f"return f'{text}'"))
-    namespace: dict[str, Any] = {"from_bytes": int.from_bytes, "two_digits": TWO_DIGITS}
+    namespace: dict[str, Any] = {"from_bytes": int.from_bytes, "two_digits": TWO_DIGITS, "impossible": impossible}
     exec(f"def decode(v):\n{body}", namespace)
     decode: Callable[[bytes], str] = namespace["decode"]
     return decode

@@ -6,11 +6,14 @@ import re
 from struct import Struct
 from uuid import UUID
 
-from cdc_producer.decode.binlog import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import BinlogEvent, EventType
+from cdc_producer.decode.cursor import Cursor
+from shared.decode import LATEST_TIME
 from shared.errors import UnsupportedError
 from shared.events import Transaction
 
 FIXED = Struct("<B16sqBqq")  # flags, uuid, number, 2, last_committed, sequence_number
+TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 #: top bit of the commit time: the time on the server where the transaction began follows
 HAS_ORIGINAL_TIME = 1 << 55
 #: largest number of a GTID
@@ -21,10 +24,20 @@ def read_transaction(event: BinlogEvent) -> Transaction:
     """The transaction that a GTID, ANONYMOUS_GTID or GTID_TAGGED event begins."""
     if event.type == EventType.GTID_TAGGED:
         return _tagged(event)
-    _, uuid, number, _, committed, sequence = FIXED.unpack_from(event.body)
-    at = FIXED.size
-    time = int.from_bytes(event.body[at : at + 7], "little") & (HAS_ORIGINAL_TIME - 1)
-    gtid = None if event.type == EventType.ANONYMOUS_GTID else f"{UUID(bytes=uuid)}:{number}"
+    cursor = Cursor(event.body)
+    _, uuid, number, _, committed, sequence = FIXED.unpack(cursor.take(FIXED.size))
+    time = cursor.number(7) & (HAS_ORIGINAL_TIME - 1)
+    named = None if event.type == EventType.ANONYMOUS_GTID else uuid
+    return _transaction(event, named, "", number, time, committed, sequence)
+
+
+def _transaction(
+    event: BinlogEvent, uuid: bytes | None, tag: str, number: int, time: int, committed: int, sequence: int
+) -> Transaction:
+    """`uuid` is None without a GTID; `tag` is empty or ends in a colon; `time` in microseconds since 1970."""
+    if (uuid is not None and number < 1) or committed < 0 or sequence < 0 or time > LATEST_TIME:
+        raise ValueError(f"impossible numbers {number}, {committed}, {sequence}, {time}")
+    gtid = None if uuid is None else f"{UUID(bytes=uuid)}:{tag}{number}"
     return Transaction(gtid, event.start, time, (committed, sequence))
 
 
@@ -33,41 +46,36 @@ def _tagged(event: BinlogEvent) -> Transaction:
 
     Source: MySQL's libs/mysql/serialization and Gtid_event::define_fields, read beside the bytes of a 9.7 leader.
     """
-    body = event.body
-    version, position = _varlen(body, 0)
+    cursor = Cursor(event.body)
+    version = _varlen(cursor)
     if version != 1:
         raise UnsupportedError(f"tagged GTID at {event.where()} has unknown format {version}")
-    _, position = _varlen(body, position)  # size
-    _, position = _varlen(body, position)  # the last field that must be understood
+    _varlen(cursor)  # size
+    _varlen(cursor)  # the last field that must be understood
     fields: dict[int, int] = {}
     uuid, tag = b"", ""
-    while position < len(body):
-        field, position = _varlen(body, position)
+    while cursor:
+        field = _varlen(cursor)
         if field == 1:
-            octets = []
-            for _ in range(16):
-                octet, position = _varlen(body, position)
-                octets.append(octet)
-            uuid = bytes(octets)
+            uuid = bytes(_varlen(cursor) for _ in range(16))
         elif field == 3:
-            length, position = _varlen(body, position)
-            tag = body[position : position + length].decode()
-            position += length
+            tag = cursor.take(_varlen(cursor)).decode()
         else:
-            fields[field], position = _varlen(body, position)
+            fields[field] = _varlen(cursor)
     # Signed numbers carry their sign in the lowest bit; none of these is negative.
     number, committed, sequence = (fields[field] >> 1 for field in (2, 4, 5))
-    gtid = f"{UUID(bytes=uuid)}:{tag}:{number}" if tag else f"{UUID(bytes=uuid)}:{number}"
-    return Transaction(gtid, event.start, fields[6], (committed, sequence))
+    if tag and not TAG.fullmatch(tag):
+        raise ValueError(f"{tag!r} is no tag")
+    return _transaction(event, uuid, f"{tag}:" if tag else "", number, fields[6], committed, sequence)
 
 
-def _varlen(data: bytes, position: int) -> tuple[int, int]:
+def _varlen(cursor: Cursor) -> int:
     """An integer whose first byte ends in as many ones as bytes follow."""
+    first = cursor.number(1)
     ones = 0
-    while ones < 8 and data[position] >> ones & 1:
+    while ones < 8 and first >> ones & 1:
         ones += 1
-    end = position + ones + 1
-    return int.from_bytes(data[position:end], "little") >> (ones + 1), end
+    return (cursor.number(ones) << 8 | first) >> (ones + 1)
 
 
 class GtidSet:

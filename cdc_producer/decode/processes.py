@@ -26,7 +26,7 @@ from itertools import chain
 from pathlib import Path
 from struct import Struct
 
-from cdc_producer.decode.binlog import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType
 from cdc_producer.decode.rows_event import RowsOperation, encode_rows
 from cdc_producer.decode.table_decoders import Table, Tables
 from shared.errors import UnsupportedError
@@ -241,5 +241,5 @@ def _encode(table: Table | None, kind: int, body: bytes) -> bytes:
     """The JSON; empty for what the program is to decode itself, because it can say where it is."""
     try:
         return encode_rows(kind, table, body) if table else b""
-    except UnsupportedError:
+    except (UnsupportedError, *UNREADABLE):
         return b""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
-from cdc_producer.decode.binlog import BinlogEvent
+from cdc_producer.decode.binlog_event import BinlogEvent
+from cdc_producer.decode.cursor import Cursor
 from shared.errors import UnsupportedError
 
 FIXED = Struct("<IIBHH")  # thread, seconds it took, length of the database's name, error, length of the variables
@@ -31,18 +32,23 @@ class QueryEvent:
 def query_text(event: BinlogEvent) -> bytes:
     """The statement alone, without reading its session."""
     body = event.body
-    return body[FIXED.size + int.from_bytes(body[11:13], "little") + body[8] + 1 :]
+    start = FIXED.size + int.from_bytes(body[11:13], "little") + body[8] + 1
+    if start > len(body):
+        raise ValueError("it ends before its statement")
+    return body[start:]
 
 
 def read_query(event: BinlogEvent) -> QueryEvent:
     """The whole event. Source: MySQL's statement_events.cpp, Query_event."""
-    _, _, name_length, error, size = FIXED.unpack_from(event.body)
-    start = FIXED.size + size
-    status = _Status(event.body[FIXED.size : start], event.timestamp)
+    cursor = Cursor(event.body)
+    _, _, name_length, error, size = FIXED.unpack(cursor.take(FIXED.size))
+    status = _Status(cursor.take(size), event.timestamp)
     status.read()
+    database = cursor.take(name_length).decode()
+    cursor.take(1)  # NUL
     return QueryEvent(
-        sql=event.body[start + name_length + 1 :],
-        database=event.body[start : start + name_length].decode(),
+        sql=cursor.rest(),
+        database=database,
         updated=status.updated,
         session=status.session,
         unknown=status.unknown,
@@ -50,12 +56,13 @@ def read_query(event: BinlogEvent) -> QueryEvent:
     )
 
 
-class _Status:
+class _Status(Cursor):
     """The status variables: a code byte, then a value whose size only the code tells."""
 
+    __slots__ = ("_microseconds", "_seconds", "session", "unknown", "updated")
+
     def __init__(self, data: bytes, timestamp: int) -> None:
-        self.data = data
-        self.position = 0
+        super().__init__(data)
         self.session: dict[str, Any] = {}
         self.updated: tuple[str, ...] | None = None
         self.unknown: tuple[int, ...] = ()
@@ -63,13 +70,13 @@ class _Status:
         self._microseconds = 0
 
     def read(self) -> None:
-        while self.position < len(self.data):
-            code = self._number(1)
+        while self:
+            code = self.number(1)
             if code in NUMBERS:
                 name, size = NUMBERS[code]
-                self.session[name] = self._number(size)
+                self.session[name] = self.number(size)
             elif code in SKIPPED:
-                self.position += SKIPPED[code]
+                self.take(SKIPPED[code])
             elif code in READERS:
                 READERS[code](self)
             else:
@@ -78,32 +85,22 @@ class _Status:
                 break
         self.session["timestamp"] = f"{self._seconds}.{self._microseconds:06d}"
 
-    def _number(self, size: int) -> int:
-        end = self.position + size
-        value = int.from_bytes(self.data[self.position : end], "little")
-        self.position = end
-        return value
-
     def _text(self) -> str:
-        length = self._number(1)
-        end = self.position + length
-        value = self.data[self.position : end].decode()
-        self.position = end
-        return value
+        return self.take(self.number(1)).decode()
 
     def flags(self) -> None:
-        flags = self._number(4)
+        flags = self.number(4)
         self.session["foreign_key_checks"] = 1 - (flags >> 26 & 1)
         self.session["unique_checks"] = 1 - (flags >> 27 & 1)
         self.session["sql_auto_is_null"] = flags >> 14 & 1
 
     def auto_increment(self) -> None:
-        self.session["auto_increment_increment"] = self._number(2)
-        self.session["auto_increment_offset"] = self._number(2)
+        self.session["auto_increment_increment"] = self.number(2)
+        self.session["auto_increment_offset"] = self.number(2)
 
     def charset(self) -> None:
         for name in ("character_set_client", "collation_connection", "collation_server"):
-            self.session[name] = self._number(2)
+            self.session[name] = self.number(2)
 
     def time_zone(self) -> None:
         self.session["time_zone"] = self._text()
@@ -117,18 +114,21 @@ class _Status:
         self._text()
 
     def databases(self) -> None:
-        count = self._number(1)
+        count = self.number(1)
         if count == OVER_MAX_DATABASES:
             return
-        names = []
-        for _ in range(count):
-            end = self.data.index(0, self.position)
-            names.append(self.data[self.position : end].decode())
-            self.position = end + 1
-        self.updated = tuple(names)
+        self.updated = tuple(self._name() for _ in range(count))
+
+    def _name(self) -> str:
+        """A name that ends in NUL."""
+        name = self.take(self.data.index(0, self.position) - self.position)
+        self.take(1)
+        return name.decode()
 
     def microseconds(self) -> None:
-        self._microseconds = self._number(3)
+        self._microseconds = self.number(3)
+        if self._microseconds >= 1_000_000:
+            raise ValueError(f"{self._microseconds} microseconds")
 
 
 #: codes whose value is one number that is a session variable: name, bytes

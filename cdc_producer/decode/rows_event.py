@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cdc_producer.decode.binlog import BinlogEvent, EventType, length_encoded
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
+from cdc_producer.decode.cursor import length_encoded
 from cdc_producer.decode.table_decoders import Table
 from shared.errors import UnsupportedError
 
@@ -50,6 +51,9 @@ class RowsOperation(Operation):
             self.json = encode_rows(self.event.type, self.table, self.event.body)
         except UnsupportedError as error:
             self._error = UnsupportedError(f"rows of {self.table.uri} at {self.event.where()}: {error}")
+        except UNREADABLE as error:
+            self._error = unreadable(self.event.type, self.event.where(), error)
+            self._error.__cause__ = error
 
     def settle(self, json: bytes | memoryview) -> None:
         """Take the JSON that another process made."""
@@ -61,11 +65,16 @@ class RowsOperation(Operation):
 
 
 def encode_rows(kind: int, table: Table, body: bytes) -> bytes:
-    """The JSON of a rows event's operation; `kind` is the event's type. Raises UnsupportedError.
+    """The JSON of a rows event's operation; `kind` is the event's type.
+
+    Raises UnsupportedError, and what UNREADABLE lists when the bytes are no rows of this table.
 
     Source: MySQL's rows_event.h, Rows_event.
     """
-    position = 8 + int.from_bytes(body[8:10], "little")  # the length of the extra data includes itself
+    extra = int.from_bytes(body[8:10], "little")  # this length includes itself
+    if extra < 2:
+        raise ValueError(f"{extra} bytes of extra data")
+    position = 8 + extra
     width, position = length_encoded(body, position)
     if width != table.width:
         raise UnsupportedError(f"a row has {width} columns, its table map {table.width}")

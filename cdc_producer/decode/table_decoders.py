@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
 
 from cdc_producer.decode import table_map as t
-from cdc_producer.decode.binlog import BinlogEvent
+from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.columns import narrow
 from cdc_producer.decode.row_image import RowImages
 from cdc_producer.decode.table_map import Charsets, Column, TableMap, read_names, read_table_map

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
 
-from cdc_producer.decode.binlog import BinlogEvent, length_encoded
+from cdc_producer.decode.binlog_event import BinlogEvent
+from cdc_producer.decode.cursor import Cursor
 from shared.errors import UnsupportedError
 
 #: column types as the binlog numbers them. Source: MySQL's field_types.h
@@ -19,11 +21,21 @@ METADATA_SIZE = {
     NEWDECIMAL: 2, BLOB: 1, VAR_STRING: 2, STRING: 2, GEOMETRY: 1, TINY: 0, SHORT: 0, LONG: 0, LONGLONG: 0, INT24: 0,
     DATE: 0, YEAR: 0,
 }  # fmt: skip
+#: the sizes that MySQL gives a type, where bytes or digits are counted by them
+SIZES: dict[int, Container[int]] = {
+    FLOAT: (4,), DOUBLE: (8,), NEWDECIMAL: range(1, 66), BIT: range(1, 65), TIMESTAMP2: range(7), DATETIME2: range(7),
+    TIME2: range(7), ENUM: (1, 2), SET: (1, 2, 3, 4, 8), BLOB: range(1, 5), JSON: range(1, 5), GEOMETRY: range(1, 5),
+    VECTOR: range(1, 5),
+}  # fmt: skip
+#: of a DECIMAL
+MOST_SCALE = 30
 #: types whose sign is in the metadata; MySQL counts YEAR among them
 SIGNED = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
 #: types that have a character set in the metadata; MySQL counts VECTOR among them
 CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB, VECTOR})
 BINARY_COLLATION = 63
+#: MySQL's own limit
+MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,45 +72,31 @@ class TableMap:
     key: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Metadata:
-    """The optional metadata that binlog_row_metadata=FULL adds, still by index."""
-
-    names: list[str] = field(default_factory=list)
-    unsigned: list[bool] = field(default_factory=list)
-    charsets: list[int] = field(default_factory=list)
-    member_charsets: list[int] = field(default_factory=list)
-    enums: list[tuple[bytes, ...]] = field(default_factory=list)
-    sets: list[tuple[bytes, ...]] = field(default_factory=list)
-    geometries: list[int] = field(default_factory=list)
-    dimensions: list[int] = field(default_factory=list)
-    key: list[int] = field(default_factory=list)
-
-
 def read_names(body: bytes) -> tuple[str, str]:
     """Database and table of a TABLE_MAP event, without reading its columns."""
-    end = 9 + body[8]
-    return body[9:end].decode(), body[end + 2 : end + 2 + body[end + 1]].decode()
+    cursor = Cursor(body, 8)
+    return _name(cursor), _name(cursor)
 
 
 def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
     """Read a TABLE_MAP event. Raises UnsupportedError for an unknown column type or when metadata is not FULL.
 
-    Source: MySQL's rows_event.h, Table_map_event, and its optional metadata fields.
+    Bytes that are no such event raise what UNREADABLE lists. Source: MySQL's rows_event.h, Table_map_event, and its
+    optional metadata fields.
     """
-    body, where = event.body, event.where()
-    database, table = read_names(body)
-    # table id 6, flags 2, then both names as length, bytes, NUL
-    position = 8 + len(database.encode()) + len(table.encode()) + 4
-    count, position = length_encoded(body, position)
-    types = body[position : position + count]
-    size, position = length_encoded(body, position + count)
-    basics = _basic_columns(types, body[position : position + size], f"{database}.{table} at {where}")
-    position += size + (count + 7) // 8  # which columns may be NULL: the row images tell
-    try:
-        metadata = _optional_metadata(body[position:], [kind for kind, _, _ in basics])
-    except (IndexError, KeyError) as error:
-        raise UnsupportedError(f"table map of {database}.{table} at {where} has unreadable metadata") from error
+    cursor, where = Cursor(event.body, 8), event.where()  # table id 6, flags 2
+    database, table = _name(cursor), _name(cursor)
+    count = cursor.packed()
+    if not 0 < count <= MOST_COLUMNS:
+        raise ValueError(f"{count} columns")
+    types = cursor.take(count)
+    basics = _basic_columns(types, Cursor(cursor.counted()), f"{database}.{table} at {where}")
+    cursor.take((count + 7) // 8)  # which columns may be NULL: the row images tell
+    metadata = _Metadata([kind for kind, _, _ in basics])
+    while cursor:
+        field_type, value = cursor.number(1), cursor.counted()
+        if field_type in METADATA:
+            METADATA[field_type](metadata, Cursor(value))
     if len(metadata.names) != count:
         raise UnsupportedError(
             f"table map of {database}.{table} at {where} has no column names: binlog_row_metadata was not FULL when it"
@@ -108,17 +106,26 @@ def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
     return TableMap(database, table, columns, tuple(columns[index].name for index in metadata.key))
 
 
-def _basic_columns(types: bytes, metadata: bytes, where: str) -> list[tuple[int, int, int]]:
+def _name(cursor: Cursor) -> str:
+    """A name with one byte of length before it and a NUL behind it."""
+    name = cursor.take(cursor.number(1)).decode()
+    if cursor.number(1):
+        raise ValueError(f"name {name!r} does not end where it should")
+    return name
+
+
+def _basic_columns(types: bytes, metadata: Cursor, where: str) -> list[tuple[int, int, int]]:
     """(type, size, scale) of each column."""
     columns: list[tuple[int, int, int]] = []
-    position = 0
-    for kind in types:
+    for number, kind in enumerate(types, 1):
         if kind not in METADATA_SIZE:
-            raise UnsupportedError(f"column {len(columns) + 1} of {where} has type {kind}, which cannot be replicated")
-        width = METADATA_SIZE[kind]
-        value = metadata[position : position + width]
-        position += width
-        columns.append(_basic_column(kind, value))
+            raise UnsupportedError(f"column {number} of {where} has type {kind}, which cannot be replicated")
+        column = _basic_column(kind, metadata.take(METADATA_SIZE[kind]))
+        real, size, scale = column
+        possible = SIZES.get(real, ())
+        if (possible and size not in possible) or scale > min(size, MOST_SCALE):
+            raise ValueError(f"column {number} of {where} has type {real} and size {size}, {scale}")
+        columns.append(column)
     return columns
 
 
@@ -127,6 +134,8 @@ def _basic_column(kind: int, value: bytes) -> tuple[int, int, int]:
         # The real type hides here; a CHAR longer than 255 bytes keeps two bits of its length in the type byte.
         if value[0] & 0x30 != 0x30:
             return STRING, value[1] | ((value[0] & 0x30) ^ 0x30) << 4, 0
+        if value[0] not in (STRING, ENUM, SET):
+            raise ValueError(f"type {value[0]} in the place of a string's")
         return value[0], value[1], 0
     if kind == NEWDECIMAL:
         return kind, value[0], value[1]
@@ -135,91 +144,113 @@ def _basic_column(kind: int, value: bytes) -> tuple[int, int, int]:
     return kind, int.from_bytes(value, "little"), 0
 
 
-def _optional_metadata(data: bytes, types: list[int]) -> _Metadata:
-    metadata = _Metadata()
-    characters = sum(kind in CHARACTER for kind in types)
-    member_columns = sum(kind in (ENUM, SET) for kind in types)
-    position = 0
-    while position < len(data):
-        field_type = data[position]
-        length, position = length_encoded(data, position + 1)
-        value = data[position : position + length]
-        position += length
-        if field_type == 1:
-            bits = int.from_bytes(value, "big")
-            metadata.unsigned = [bool(bits >> (8 * length - 1 - index) & 1) for index in range(8 * length)]
-        elif field_type == 2:
-            metadata.charsets = _default_charsets(value, characters)
-        elif field_type == 3:
-            metadata.charsets = list(_numbers(value))
-        elif field_type == 4:
-            metadata.names = [name.decode() for name in _strings(value)]
-        elif field_type == 5:
-            metadata.sets = list(_member_lists(value))
-        elif field_type == 6:
-            metadata.enums = list(_member_lists(value))
-        elif field_type == 7:
-            metadata.geometries = list(_numbers(value))
-        elif field_type == 8:
-            metadata.key = list(_numbers(value))
-        elif field_type == 9:
-            metadata.key = list(_numbers(value))[::2]  # each with the length of its prefix
-        elif field_type == 10:
-            metadata.member_charsets = _default_charsets(value, member_columns)
-        elif field_type == 11:
-            metadata.member_charsets = list(_numbers(value))
-        elif field_type == 13:
-            metadata.dimensions = list(_numbers(value))
-    return metadata
+class _Metadata:
+    """The optional metadata that binlog_row_metadata=FULL adds, still by index."""
+
+    def __init__(self, types: list[int]) -> None:
+        self._characters = sum(kind in CHARACTER for kind in types)
+        self._member_columns = sum(kind in (ENUM, SET) for kind in types)
+        self.names: list[str] = []
+        self.unsigned: list[bool] = []
+        self.charsets: list[int] = []
+        self.member_charsets: list[int] = []
+        self.enums: list[tuple[bytes, ...]] = []
+        self.sets: list[tuple[bytes, ...]] = []
+        self.geometries: list[int] = []
+        self.dimensions: list[int] = []
+        self.key: list[int] = []
+
+    def read_unsigned(self, value: Cursor) -> None:
+        self.unsigned = [bool(octet << bit & 0x80) for octet in value.rest() for bit in range(8)]
+
+    def read_charset(self, value: Cursor) -> None:
+        self.charsets = _default_charsets(value, self._characters)
+
+    def read_charsets(self, value: Cursor) -> None:
+        self.charsets = _numbers(value)
+
+    def read_names(self, value: Cursor) -> None:
+        self.names = []
+        while value:
+            self.names.append(value.counted().decode())
+
+    def read_sets(self, value: Cursor) -> None:
+        self.sets = _member_lists(value)
+
+    def read_enums(self, value: Cursor) -> None:
+        self.enums = _member_lists(value)
+
+    def read_geometries(self, value: Cursor) -> None:
+        self.geometries = _numbers(value)
+
+    def read_key(self, value: Cursor) -> None:
+        self.key = _numbers(value)
+
+    def read_key_of_prefixes(self, value: Cursor) -> None:
+        self.key = _numbers(value)[::2]  # each with the length of its prefix
+
+    def read_member_charset(self, value: Cursor) -> None:
+        self.member_charsets = _default_charsets(value, self._member_columns)
+
+    def read_member_charsets(self, value: Cursor) -> None:
+        self.member_charsets = _numbers(value)
+
+    def read_dimensions(self, value: Cursor) -> None:
+        self.dimensions = _numbers(value)
+
+
+#: by the number of the field; others tell what is not needed. Source: Table_map_event::Optional_metadata_field_type
+METADATA: dict[int, Callable[[_Metadata, Cursor], None]] = {
+    1: _Metadata.read_unsigned,
+    2: _Metadata.read_charset,
+    3: _Metadata.read_charsets,
+    4: _Metadata.read_names,
+    5: _Metadata.read_sets,
+    6: _Metadata.read_enums,
+    7: _Metadata.read_geometries,
+    8: _Metadata.read_key,
+    9: _Metadata.read_key_of_prefixes,
+    10: _Metadata.read_member_charset,
+    11: _Metadata.read_member_charsets,
+    13: _Metadata.read_dimensions,
+}
 
 
 def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: Charsets) -> Iterator[Column]:
-    unsigned, collations = iter(metadata.unsigned), iter(metadata.charsets)
-    member_collations, enums, sets = iter(metadata.member_charsets), iter(metadata.enums), iter(metadata.sets)
-    details = {GEOMETRY: iter(metadata.geometries), VECTOR: iter(metadata.dimensions)}
+    """Each column with what the metadata tells of it, in the order of the columns it tells something of."""
+    unsigned, collations = deque(metadata.unsigned), deque(metadata.charsets)
+    member_collations, enums, sets = deque(metadata.member_charsets), deque(metadata.enums), deque(metadata.sets)
+    details = {GEOMETRY: deque(metadata.geometries), VECTOR: deque(metadata.dimensions)}
     for name, (kind, size, scale) in zip(metadata.names, basics, strict=True):
-        collation = next(collations) if kind in CHARACTER else None
+        collation = collations.popleft() if kind in CHARACTER else None
         members: tuple[bytes, ...] = ()
         if kind in (ENUM, SET):
-            collation = next(member_collations)
-            members = next(enums if kind == ENUM else sets)
+            collation = member_collations.popleft()
+            members = (enums if kind == ENUM else sets).popleft()
         if kind in details:
-            scale = next(details[kind])
+            scale = details[kind].popleft()
         charset = None if collation is None or collation == BINARY_COLLATION else charsets[collation]
-        sign = kind in SIGNED and next(unsigned)
+        sign = kind in SIGNED and unsigned.popleft()
         yield Column(name, kind, size, scale, sign and kind != YEAR, charset, members)
 
 
-def _numbers(data: bytes) -> Iterator[int]:
-    position = 0
-    while position < len(data):
-        value, position = length_encoded(data, position)
-        yield value
+def _numbers(value: Cursor) -> list[int]:
+    numbers = []
+    while value:
+        numbers.append(value.packed())
+    return numbers
 
 
-def _strings(data: bytes) -> Iterator[bytes]:
-    position = 0
-    while position < len(data):
-        length, position = length_encoded(data, position)
-        yield data[position : position + length]
-        position += length
+def _member_lists(value: Cursor) -> list[tuple[bytes, ...]]:
+    lists = []
+    while value:
+        lists.append(tuple(value.counted() for _ in range(value.packed())))
+    return lists
 
 
-def _member_lists(data: bytes) -> Iterator[tuple[bytes, ...]]:
-    position = 0
-    while position < len(data):
-        count, position = length_encoded(data, position)
-        members = []
-        for _ in range(count):
-            length, position = length_encoded(data, position)
-            members.append(data[position : position + length])
-            position += length
-        yield tuple(members)
-
-
-def _default_charsets(data: bytes, count: int) -> list[int]:
+def _default_charsets(value: Cursor, count: int) -> list[int]:
     """One collation for all, then (index, collation) for the columns that differ."""
-    default, *pairs = _numbers(data)
+    default, *pairs = _numbers(value)
     collations = [default] * count
     for index, collation in zip(pairs[::2], pairs[1::2], strict=True):
         collations[index] = collation

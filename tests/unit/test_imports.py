@@ -19,7 +19,7 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 EDGES = {
     "pymysql": {"shared/mysql.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
-    "zstandard": {"cdc_producer/decode/binlog.py", "shared/topic/batch.py"},
+    "zstandard": {"cdc_producer/decode/payload.py", "shared/topic/batch.py"},
     "orjson": {"cdc_producer/decode/columns.py", "shared/decode.py", "shared/events.py"},
     "tomli": {"shared/profile.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},

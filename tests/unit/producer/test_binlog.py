@@ -10,7 +10,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_producer.decode.binlog import BinlogEvent, BinlogReader, EventType
+from cdc_producer.decode.binlog import BinlogReader
+from cdc_producer.decode.binlog_event import BinlogEvent, EventType
 from shared.errors import UnsupportedError
 from shared.events import Position
 

@@ -15,7 +15,7 @@ from kit.programs import ENVIRONMENT
 from kit.topic import ListTopic
 
 from cdc_producer.decode import processes as module
-from cdc_producer.decode.binlog import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import BinlogEvent, EventType
 from cdc_producer.decode.processes import BATCH_BYTES, LARGEST_EVENT, Decoders
 from cdc_producer.decode.rows_event import RowsOperation
 from cdc_producer.decode.table_decoders import Tables
