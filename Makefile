@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: help setup demo test trial lint type bench clean
+.PHONY: help setup demo test trial lint type fuzz bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -27,6 +27,9 @@ lint: $(READY)  ## check style and format
 
 type: $(READY)  ## check types
 	$(BIN)/mypy
+
+fuzz: $(READY)  ## alter what is read from outside; TARGET=json RUNS=1000000
+	$(BIN)/python tests/fuzz/run.py $(TARGET) $(if $(RUNS),--runs $(RUNS)) $(ARGS)
 
 bench: $(READY)  ## measure, one benchmark after the other
 	for file in capture replay end_to_end parity; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
