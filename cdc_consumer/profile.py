@@ -23,7 +23,7 @@ class Follower(Database):
         Database.check(self, name)
         check_system_database(self.system_database, f"{name}system_database")
         if not 1 <= self.lock_wait_seconds <= 3600:
-            raise ProfileError(f"{name}lock_wait_seconds must be 1 to 3600, not {self.lock_wait_seconds:.60g}")
+            raise ProfileError(f"{name}lock_wait_seconds must be 1 to 3600, not {self.lock_wait_seconds!r:.60}")
 
 
 @dataclass(frozen=True, slots=True)

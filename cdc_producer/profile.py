@@ -35,7 +35,7 @@ class Leader(Database):
                 f'{name}start must be "earliest", "latest", a GTID set or "file:offset", not {self.start!r:.60}'
             ) from None
         if self.server_id is not None and not 0 < self.server_id < 1 << 32:
-            raise ProfileError(f"{name}server_id must be 1 to 4294967295, not {self.server_id:.60g}")
+            raise ProfileError(f"{name}server_id must be 1 to 4294967295, not {self.server_id!r:.60}")
         if not 0.1 <= self.heartbeat_seconds <= 3600:
             raise ProfileError(f"{name}heartbeat_seconds must be 0.1 to 3600, not {self.heartbeat_seconds}")
 

@@ -68,7 +68,7 @@ class Limits(Table):
                 continue
             most = LONGEST_SECONDS if field.name.endswith("_seconds") else LARGEST_LIMIT
             if not 0 < value <= most:
-                raise ProfileError(f"{name}{field.name} must be positive and at most {most}, not {value:.60g}")
+                raise ProfileError(f"{name}{field.name} must be positive and at most {most}, not {value!r:.60}")
         if self.window is not None and not WINDOW.fullmatch(self.window):
             raise ProfileError(f'{name}window must look like "22:00-06:00", not {self.window!r:.60}')
 
