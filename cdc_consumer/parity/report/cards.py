@@ -78,15 +78,11 @@ def card(difference: Difference) -> Html:
         "article",
         tag("h5", _key(difference)),
         _values(difference),
-        tag("p", tag("b", f"{_sentence(difference.stage)}. ") if difference.stage != "unknown" else None,
+        tag("p", tag("b", f"{words.sentence(difference.stage)} ") if difference.stage != "unknown" else None,
             words.STAGES[difference.stage]),
         _evidence(difference),
         class_="card",
     )  # fmt: skip
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _key(difference: Difference) -> Html:
@@ -103,7 +99,7 @@ def _values(difference: Difference) -> Html:
         if difference.copies is not None:
             leaders, followers = difference.copies
             said = f"the leader holds {words.copies(leaders)} of this row, the follower {followers:,}"
-        return join((tag("p", _sentence(said), ":"), _whole(leader or follower or {})))
+        return join((tag("p", words.sentence(said)), _whole(leader or follower or {})))
     names = difference.columns
     if not names:
         return tag("p", words.SAME_TEXT)

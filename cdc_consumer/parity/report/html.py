@@ -43,9 +43,9 @@ def _policy(style: str) -> str:
 def _reading() -> Html:
     """How to read the verdicts."""
     verdicts = (tag("div", tag("dt", verdict_tag(name)), tag("dd", text)) for name, text in words.VERDICTS.items())
-    kinds = (tag("div", tag("dt", name), tag("dd", f"{text}.")) for name, text in words.KINDS.items())
+    kinds = (tag("div", tag("dt", name), tag("dd", words.sentence(text))) for name, text in words.KINDS.items())
     stages = (tag("div", tag("dt", name), tag("dd", text)) for name, text in words.STAGES.items())
-    grades = (tag("div", tag("dt", name), tag("dd", f"{text}.")) for name, text in words.GRADES.items())
+    grades = (tag("div", tag("dt", name), tag("dd", words.sentence(text))) for name, text in words.GRADES.items())
     return tag(
         "section", tag("h2", "How to read this"),
         tag("dl", *verdicts, class_="terms"),

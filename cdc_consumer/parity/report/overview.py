@@ -42,7 +42,8 @@ def headline(run: Run, tally: Tally) -> Html:
         tag("ul", *shown, class_="reasons") if shown else None,
         tag(
             "p", "Leader ", tag("code", run.leader.address), " and follower ", tag("code", run.follower.address),
-            f", {run.started} to {run.ended}, {words.duration(run.seconds)}", class_="when",
+            f", {run.started} to {run.ended}, ", tag("span", words.duration(run.seconds), class_="whole-word"),
+            class_="when",
         ),
         class_=f"head v-{run.verdict}",
     )  # fmt: skip

@@ -23,7 +23,7 @@ def schemas(run: Run) -> Html | None:
     title = f"{words.count(len(quiet), 'difference')} that {'does' if len(quiet) == 1 else 'do'} not count"
     return tag(
         "section", tag("h2", "Schema"),
-        tag("p", f"{SCHEMA} has all of it in an order that runs.", class_="note")
+        tag("p", f"{SCHEMA} has all of these statements in an order that runs.", class_="note")
         if any(item.fix for item in run.schema) else None,
         tag("div", *counted, class_="cards wide"),
         tag("details", tag("summary", title), tag("div", *map(_item, quiet[:_SHOWN]), class_="cards wide"))
@@ -43,7 +43,7 @@ def _item(item: SchemaDifference) -> Html:
         "article",
         tag("h3", tag("span", item.grade, class_=f"kind g-{item.grade}", title=words.GRADES[item.grade]), " ",
             tag("span", name(item), class_="key")),
-        tag("p", item.text),
+        tag("p", words.sentence(item.text.removeprefix(name(item)).strip())),
         tag("div", _side("Leader", leader), _side("Follower", follower), class_="sides")
         if leader or follower else None,
         tag("div", tag("h4", "Makes the follower like the leader"), tag("pre", tag("code", item.fix)), class_="fix")

@@ -23,6 +23,8 @@ STAGES: dict[Stage, str] = {
     "follower written by a stranger": "Leader and topic agree; somebody else wrote the follower's row.",
     "unknown": "The topic does not tell which part failed.",
 }
+#: stage -> what became of the row, where its name does not say it
+_BECAME: dict[Stage, str] = {"follower written by a stranger": "written by a stranger on the follower"}
 VERDICTS: dict[Verdict, str] = {
     "equal": "Every row of both sides was hashed with SHA-256, and whatever did not agree at first was settled.",
     "different": "At least one row is proven different: it stayed different after the follower had reached a fence, a "
@@ -63,6 +65,11 @@ NO_PATTERN = "no known pattern"
 def count(number: int, noun: str) -> str:
     """ "1 row", "1,200 rows" """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """ "It is so." of "it is so" """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def listed(parts: list[str]) -> str:
@@ -139,8 +146,11 @@ def reasons(run: Run, tally: Tally) -> list[str]:
 
 def _cause(cause: Cause) -> str:
     stage, rows = cause.stages.most_common(1)[0]
-    where = "" if stage == "unknown" else f"; {'' if rows == cause.rows else 'mostly '}{stage}"
-    return f"{count(cause.rows, 'row')} {'has' if cause.rows == 1 else 'have'} one cause: {cause.name}{where}."
+    told = f"{count(cause.rows, 'row')} {'has' if cause.rows == 1 else 'have'} one cause: {cause.name}."
+    if stage == "unknown":
+        return told
+    subject = "Most were" if rows < cause.rows else "It was" if rows == 1 else "They were"
+    return f"{told} {subject} {_BECAME.get(stage, stage)}."
 
 
 def _open_ends(run: Run) -> list[str]:

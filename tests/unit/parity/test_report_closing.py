@@ -29,8 +29,8 @@ def test_a_difference_is_told_with_its_causes_and_what_to_do(tmp_path: Path) -> 
         (tmp_path / name).touch()
     assert closing(different_run(), tmp_path) == [
         "The follower differs from its leader: 274 rows of 3 tables and 3 schema differences.",
-        "  232 rows have one cause: a block of rows is missing, id 1201 to 1432; published but not applied.",
-        f"  31 rows have one cause: placed is 1 hour later; {WRONGLY}.",
+        "  232 rows have one cause: a block of rows is missing, id 1201 to 1432. They were published but not applied.",
+        f"  31 rows have one cause: placed is 1 hour later. They were {WRONGLY}.",
         "  and 5 more in the report",
         "  ≠ shop.orders  different: 232 missing, 1 extra, 35 changed",
         "  ≠ shop.customers  different: 4 changed",
