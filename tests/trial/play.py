@@ -55,7 +55,7 @@ def play(leader: MySQLServer, steps: Sequence[Step]) -> Played:
             played.errors.append(sessions.run(step))
             with watch.cursor() as cursor:
                 cursor.execute("SHOW BINARY LOG STATUS")
-                file, offset, *_ = cursor.fetchone() or ("", 0)
+                file, offset, *_ = cursor.fetchone() or ("binlog.0", 0)
             played.ends.append(Position(file, offset))
     return played
 

@@ -53,17 +53,24 @@ class Tried:
         return sum(map(bool, self.played.errors))
 
     def place(self, index: int) -> Place:
-        """Of a step: the first transaction it wrote."""
-        begin = self.played.ends[index - 1] if index else Position("", 0)
-        gtid = next((name for at, name in self.transactions if at >= begin), "no transaction")
-        step = self.steps[index]
-        return Place(gtid, step.session, (step.sql or b"").decode("utf-8", "backslashreplace"))
+        """Of a step: the first transaction it wrote, with all that its session had done for it."""
+        ends = [Position("binlog.0", 0), *self.played.ends]
+        gtid = next((name for at, name in self.transactions if at >= ends[index]), "no transaction")
+        session = self.steps[index].session
+        statements: list[bytes] = []
+        for number in range(index, -1, -1):
+            if self.steps[number].session == session:
+                # what moved the binlog before ended another transaction
+                if number < index and ends[number] < ends[number + 1]:
+                    break
+                statements.insert(0, self.steps[number].sql or b"")
+        return Place(gtid, session, b"; ".join(statements).decode("utf-8", "backslashreplace"))
 
     def stop(self) -> Place | None:
         """Where the program that stopped says that it did; None when it names no position."""
         for sentence in self.verdict.sentences:
-            for file, offset in re.findall(r"\b(binlog\.\d+):(\d+)", sentence):
-                index = self.played.step_at(Position(file, int(offset)))
+            for position in re.findall(r"\bbinlog\.\d+:\d+", sentence):
+                index = self.played.step_at(Position.parse(position))
                 if index is not None:
                     return self.place(index)
         return None
@@ -82,9 +89,9 @@ class Trial:
         servers.reset()
         shutil.rmtree(self._folder, ignore_errors=True)
         played = play(servers.leader, steps)
-        file, _, offset = binlog_end(servers.leader).partition(":")
+        end = Position.parse(binlog_end(servers.leader))
         sentences = self._programs()
-        native = servers.oracle(Position(file, int(offset)))
+        native = servers.oracle(end)
         verdict = judge(
             contents(servers.leader),
             contents(servers.follower, without=[SYSTEM_DATABASE]),
