@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import secrets
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from pymysql.err import MySQLError
+
+from docker.local.mysql_servers import ServerError
 from trial.invent import invent
 from trial.script import Script, Step, read_script, write_script
 from trial.servers import Settings, start_servers
@@ -26,43 +32,62 @@ OTHER_ENGINE = re.compile(
     rb"\bENGINE(\s*=\s*|\s+)(MyISAM|MEMORY|HEAP|CSV|MERGE|MRG_MYISAM|ARCHIVE|BLACKHOLE)\b", re.IGNORECASE
 )
 #: where minimal scripts are left
-FINDS = "trial-finds"
+FINDS = Path("trial-finds")
 
 
 class Session:
-    """One run of the command."""
+    """One run of the command; servers that a script has broken are started anew."""
 
-    def __init__(self, trial: Trial, finds: Path, *, locate: bool) -> None:
-        self._trial = trial
-        self._finds = finds
+    def __init__(self, folder: Path, settings: Settings, stack: ExitStack, *, locate: bool) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._stack = stack.enter_context(ExitStack())
+        self._trial: Trial | None = None
         self._locate = locate
         self.counts: Counter[str] = Counter()
         self.statements = 0
         self.silent = False
 
+    def run(self, steps: Sequence[Step]) -> Tried:
+        """Try one script."""
+        if self._trial is None:
+            folder = self._folder / secrets.token_hex(3)
+            self._trial = Trial(self._stack.enter_context(start_servers(folder, self._settings)), folder / "programs")
+        return self._trial.run(steps)
+
+    def guard(self, name: object, action: Callable[[], None]) -> None:
+        """Do this; a script may leave servers that cannot go on."""
+        try:
+            action()
+        except (MySQLError, OSError, ServerError) as error:
+            print(f"{name}: not tried: {type(error).__name__}: {error}", flush=True)
+            self.counts["not tried"] += 1
+            self._trial = None
+            self._stack.close()
+
     def file(self, path: Path, innodb: bool) -> None:
         """Try one file and say how it went."""
-        script = read_script(_with_innodb(path.read_bytes()) if innodb else path.read_bytes())
+        text = path.read_bytes()
+        script = read_script(OTHER_ENGINE.sub(b"ENGINE=InnoDB", text) if innodb else text)
+        if not script.steps:
+            self.counts["without SQL"] += 1
+            return
         began = time.monotonic()
-        tried = self._run(script.steps)
+        tried = self.run(script.steps)
         self._count(tried)
-        said = f"{path}: {tried.verdict}; {_taken(script, tried)}, {time.monotonic() - began:.0f} s"
-        print(said, flush=True)
+        print(f"{path}: {tried.verdict}; {_taken(script, tried)}, {time.monotonic() - began:.0f} s", flush=True)
         place = self._place(tried)
         if place is not None:
             print(f"    {place}", flush=True)
 
-    def random(self, seed: int, *, shrinks: bool) -> None:
+    def random(self, seed: int) -> None:
         """Try one invented script; leave a minimal one when it fails."""
         steps = invent(random.Random(seed), LENGTH)
-        tried = self._run(steps)
+        tried = self.run(steps)
         self._count(tried)
         print(f"SEED={seed}: {tried.verdict}; {_taken(Script(steps), tried)}", flush=True)
-        if tried.verdict.kind != EQUAL and shrinks:
+        if tried.verdict.kind != EQUAL:
             self._keep(tried.verdict, steps, seed)
-
-    def _run(self, steps: Sequence[Step]) -> Tried:
-        return self._trial.run(steps)
 
     def _count(self, tried: Tried) -> None:
         self.counts[tried.verdict.kind] += 1
@@ -73,14 +98,14 @@ class Session:
         """The first transaction of a difference or a stop; None when there is neither, or the stop names no place."""
         if not tried.verdict.is_silent or not self._locate:
             return tried.stop()
-        index = first_faulty(tried.steps, lambda steps: self._run(steps).verdict.is_silent)
+        index = first_faulty(tried.steps, lambda steps: self.run(steps).verdict.is_silent)
         return tried.place(index)
 
     def _keep(self, verdict: Verdict, steps: Sequence[Step], seed: int) -> None:
-        small = shrink(steps, lambda some: self._run(some).verdict.sort == verdict.sort)
-        last = self._run(small)
-        self._finds.mkdir(exist_ok=True)
-        file = self._finds / f"seed-{seed}.sql"
+        small = shrink(steps, lambda some: self.run(some).verdict.sort == verdict.sort)
+        last = self.run(small)
+        FINDS.mkdir(exist_ok=True)
+        file = FINDS / f"seed-{seed}.sql"
         file.write_bytes(write_script(small, [str(last.verdict), f"found with SEED={seed}"]))
         print(
             f"    make trial FILES={file}: {len(small)} statements, the last: {last.place(len(small) - 1)}", flush=True
@@ -90,11 +115,6 @@ class Session:
 def _taken(script: Script, tried: Tried) -> str:
     refused = f", {tried.refused} of them failed on the leader" if tried.refused else ""
     return f"{script.taken} statements taken{refused}" + (f", {script.skipped} skipped" if script.skipped else "")
-
-
-def _with_innodb(text: bytes) -> bytes:
-    """A script whose tables all are InnoDB's: others stop the consumer, and what comes after them is not tried."""
-    return OTHER_ENGINE.sub(b"ENGINE=InnoDB", text)
 
 
 def main() -> int:
@@ -107,20 +127,18 @@ def main() -> int:
     parser.add_argument("--compression", choices=("on", "off"), default="off")
     parser.add_argument("--innodb", action="store_true", help="read every other storage engine as InnoDB")
     parser.add_argument("--no-locate", action="store_true", help="do not look for the transaction of a difference")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     settings = Settings(options.gtids == "on", options.compression == "on")
-    with tempfile.TemporaryDirectory(prefix="mysql-cdc-trial-") as name:
-        folder = Path(name)
-        with start_servers(folder, settings) as servers:
-            session = Session(Trial(servers, folder / "programs"), Path(FINDS), locate=not options.no_locate)
-            for file in options.files:
-                session.file(file, options.innodb)
-            if options.seconds is not None:
-                seed = random.randrange(1 << 32) if options.seed is None else options.seed
-                deadline = time.monotonic() + options.seconds
-                while time.monotonic() < deadline:
-                    session.random(seed, shrinks=True)
-                    seed += 1
+    with tempfile.TemporaryDirectory(prefix="mysql-cdc-trial-") as name, ExitStack() as stack:
+        session = Session(Path(name), settings, stack, locate=not options.no_locate)
+        for file in options.files:
+            session.guard(file, partial(session.file, file, options.innodb))
+        if options.seconds is not None:
+            seed = random.randrange(1 << 32) if options.seed is None else options.seed
+            deadline = time.monotonic() + options.seconds
+            while time.monotonic() < deadline:
+                session.guard(f"SEED={seed}", partial(session.random, seed))
+                seed += 1
     counts = ", ".join(f"{count} {kind}" for kind, count in session.counts.most_common())
     print(f"{settings}: {counts}; {session.statements} statements")
     return int(session.silent)

@@ -17,7 +17,7 @@ from trial.script import Step
 from trial.servers import connect_raw
 
 #: seconds for one statement
-PATIENCE = 20
+PATIENCE = 10
 #: statements that end or rewire a server, hide from the binlog or wait for nothing
 REFUSED = re.compile(
     rb"""\s*(/\*.*?\*/\s*)*(

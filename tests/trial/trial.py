@@ -22,7 +22,7 @@ from trial.verdict import Verdict, judge
 #: of the consumer, on the follower
 SYSTEM_DATABASE = "fluvio_cdc"
 #: seconds for one program
-PATIENCE = 240.0
+PATIENCE = 120.0
 
 
 class Place(NamedTuple):
