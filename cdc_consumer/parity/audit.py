@@ -72,9 +72,9 @@ class Audit:
         # Java takes seconds to start; the plan is made meanwhile
         spark = beside.submit(self._start_spark, self._cores, self._folder / "spark.log")
         stack.callback(_stop, spark)
-        self._plan()
-        stack.callback(self._state.close)
         history = self._open_history(stack)
+        self._plan(history)
+        stack.callback(self._state.close)
         self._find(spark, history)
         return self._conclude(spark.result(), history), self._folder
 
@@ -111,17 +111,21 @@ class Audit:
 
     # the plan
 
-    def _plan(self) -> None:
+    def _plan(self, history: History | None) -> None:
         leader_facts, follower_facts = self._pair.both(self._server_facts)
         began = self._positions()
         self._facts = replace(leader_facts, started=began[0]), replace(follower_facts, started=began[1])
-        self._definitions = self._define()
+        self._definitions = self._define(history)
         leader, follower = self._definitions.leader, self._definitions.follower
         plan.refuse_unknown(self._profile.filters, {*leader.databases, *follower.databases})
         tables = plan.chosen({*leader.tables, *follower.tables}, self._options.tables)
         unclear = [name for name in self._definitions.unclear if name in tables or not self._options.tables]
         self._shapes, self._skipped = plan.shapes(leader, follower, [name for name in tables if name not in unclear])
         self._skipped += [plan.Skipped(name, self._definitions.doubt) for name in unclear]
+        if history is not None:
+            for shape in self._shapes:
+                history.know(shape)
+            history.know_cascades(silent_cascades(self._pair.leader))
         if self._options.where:
             plan.check_where(self._options.where, self._shapes, self._pair.follower)
         self._splits: dict[int, str] = {}
@@ -134,11 +138,11 @@ class Audit:
             except TableMovedError as error:
                 self._moved[number] = str(error)
 
-    def _define(self) -> Definitions:
+    def _define(self, history: History | None) -> Definitions:
         named, limits = self._profile.filters.include_dbs or (), self._profile.limits
         return define(
             lambda server: server.use(lambda connection: read_schema(connection, self._databases, named)),
-            self._pair, limits.fence_seconds, self._stopped,
+            self._pair, history, limits.fence_seconds, self._stopped,
         )  # fmt: skip
 
     def _begin(self, number: int, record: TableRecord) -> None:
@@ -185,9 +189,7 @@ class Audit:
     def _open_history(self, stack: ExitStack) -> History | None:
         if self._profile.topic is None:
             return None
-        history = History(self._profile.topic, {shape.name: shape for shape in self._shapes})
-        history.know_cascades(silent_cascades(self._pair.leader))
-        return stack.enter_context(history)
+        return stack.enter_context(History(self._profile.topic, {}))
 
     def _find(self, spark: Future[Cluster], history: History | None) -> None:
         """Compare all rows and settle the suspects; again the tables whose definition changed meanwhile."""
@@ -215,7 +217,7 @@ class Audit:
         """Begin anew with tables whose definition changed; after the last time they stay undecided."""
         self._moved = {}
         if not last:
-            self._definitions = self._define()
+            self._definitions = self._define(history)
         for number, reason in moved.items():
             self._state.forget(number)
             try:

@@ -99,7 +99,8 @@ class Evidence:
     #: "no event": nothing wrote the key between `before` and `after`; "after-image": the follower's row is not the
     #: last image the topic holds of it at `follower`; "idle": the leader wrote nothing at all in between
     proof: Literal["no event", "after-image", "idle"]
-    #: before the leader's first read, of the fence the follower had to reach, and after the leader's second read
+    #: up to where the leader's rows showed everything when they were first read, of the fence the follower had to
+    #: reach, and after the leader's second read
     before: str
     fence: str
     after: str

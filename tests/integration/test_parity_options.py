@@ -208,5 +208,5 @@ def test_a_busy_leader_without_a_topic_leaves_it_undecided(damaged: Parity, monk
     monkeypatch.setattr(settle, "REST", 0.0)
     result = damaged.audit()
     assert result.status == 3 and result.differences == [], result.err
-    assert {each["reason"] for each in result.run["undecided"]} == {settle.NO_TOPIC}
+    assert {each["reason"] for each in result.run["undecided"]} == {f"{settle.BUSY}, and {settle.NO_TOPIC}"}
     assert {table["verdict"] for table in result.run["tables"]} == {"undecided"}

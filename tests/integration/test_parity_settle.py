@@ -19,7 +19,7 @@ from cdc_consumer.parity.profile import Limits
 from cdc_consumer.parity.servers import connection as servers
 from cdc_consumer.parity.servers import throttle
 from cdc_consumer.parity.servers.connection import Ask
-from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair
+from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair, Shown
 from cdc_consumer.parity.servers.throttle import Throttle
 from cdc_consumer.parity.suspects import settle
 from cdc_consumer.parity.suspects.settle import Interval
@@ -95,10 +95,10 @@ def test_a_follower_that_is_ahead_of_its_leader(damaged: Parity, ahead: dict[str
 
 def test_positions_of_a_look_are_in_order() -> None:
     one, two, three = Position("b.999999", 900), Position("b.1000000", 4), Position("b.1000000", 157)
-    assert Interval(one, two, three, two).in_order
+    assert Interval(Shown(one, ""), two, three, two).in_order
     # reset after the first look: the interval ends before it began, and holds no event
-    assert not Interval(three, three, one, three).in_order
-    assert not Interval(one, one, two, three).in_order
+    assert not Interval(Shown(three, ""), three, one, three).in_order
+    assert not Interval(Shown(one, ""), one, two, three).in_order
 
 
 def test_a_binlog_that_ends_without_a_transaction(running: Replication) -> None:

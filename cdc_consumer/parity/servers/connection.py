@@ -156,7 +156,9 @@ class ServerConnection:
 
     def _open(self) -> Connection:
         connection = connect(self.address, read_timeout=self._seconds + SILENCE)
-        limit = f"SET SESSION max_execution_time = {int(self._seconds * 1000)}"
+        # the first is for SELECTs; SHOW CREATE TABLE waits for a statement that alters the table
+        seconds = max(int(self._seconds), 1)
+        limit = f"SET SESSION max_execution_time = {int(self._seconds * 1000)}, lock_wait_timeout = {seconds}"
         for statement in (*canonical.SESSION, limit):
             rows(connection, statement)
         if self._slot_held:  # it went with the old connection

@@ -1,15 +1,19 @@
 """The leader and the follower of an audit: how far each of them is, and waiting for one to reach the other.
 
-A position read *after* rows were read from the leader is a fence: MySQL writes its binlog before a change becomes
-visible, so whatever the rows showed lies before it. (`gtid_executed` is not: it grows after the change is visible.)
+A position read *after* rows were read from the leader is a fence: MySQL writes its binlog before a change shows in
+the rows, so whatever they showed lies before it. (`gtid_executed` is not: it grows after the change shows.)
+
+For the same reason a position read *before* the rows is no bound of what they show: a commit may hang between the
+binlog and the rows, while a disk stalls or a semi-synchronous replica does not answer. See `LeaderConnection.shown`.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.servers.connection import Ask, ServerConnection
@@ -20,8 +24,24 @@ from shared.mysql import error_number, quote_name
 from shared.profile import Database
 
 T = TypeVar("T")
-#: seconds between two looks at the follower
+_UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+#: seconds between two looks at the follower, or at the leader's commits
 POLL = 0.02
+#: where the first binlog event of a file starts, in bytes
+FIRST_OFFSET = 4
+#: seconds after which a commit hangs
+COMMIT_SECONDS = 1.0
+
+PLAIN = "without GTIDs nothing tells which part of the leader's current binlog file its rows show"
+HANGS = "a commit hangs on the leader: its binlog holds more than its rows show"
+
+
+class Shown(NamedTuple):
+    """A position of the leader: its rows show everything that was written before it."""
+
+    position: Position
+    #: why it is only the start of the current binlog file; "" when it is where the binlog ended
+    doubt: str
 
 
 class LeaderConnection(ServerConnection):
@@ -43,6 +63,35 @@ class LeaderConnection(ServerConnection):
         if not found:
             raise AuditError(f"the {self} writes no binlog")
         return Position(found[0][0], int(found[0][1]))
+
+    def shown(self) -> Shown:
+        """Ask up to which position the leader's binlog shows to those who read its rows from now on.
+
+        With GTIDs a transaction in the binlog that does not show is one of `gtid_owned`, so those are waited for. What
+        hangs, and without GTIDs everything, may be anywhere in the current file but not in an earlier one: MySQL
+        begins a file, and tells of it, when all that is in the last one shows.
+        """
+        position = self.position()
+        waiting = self._owned()
+        deadline = time.monotonic() + COMMIT_SECONDS
+        while waiting and time.monotonic() < deadline:
+            time.sleep(POLL)
+            still = self._owned()
+            waiting = None if still is None else waiting & still
+        if waiting is not None and not waiting:
+            return Shown(position, "")
+        return Shown(Position(position.file, FIRST_OFFSET), PLAIN if waiting is None else HANGS)
+
+    def _owned(self) -> frozenset[str] | None:
+        """Ask which GTIDs are in use, each with its thread; None when a transaction may have no GTID."""
+        ((mode, owned),) = self.rows("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")
+        if mode != "ON":
+            return None
+        # nothing stands between the last thread and the next UUID: 'uuid:5#12:4#11uuid:tag:7#13'
+        _, *parts = _UUID.split(owned)
+        groups = zip(parts[::2], parts[1::2], strict=True)
+        found = frozenset(f"{uuid}:{part}" for uuid, numbers in groups for part in numbers.split(":") if "#" in part)
+        return found or frozenset(filter(None, [owned]))
 
     def threads_running(self) -> int:
         """Ask how many threads the leader runs at this moment."""

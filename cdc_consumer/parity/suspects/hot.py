@@ -1,7 +1,8 @@
 """A row that is written all the time: it never rests between two looks, but the topic holds every one of its images.
 
 In one snapshot of the follower both the row and the position are read; the last image of the row up to that very
-position is what a follower that is right shows.
+position is what a follower that is right shows. The leader's row is only what the follower should be made like, so it
+must be no older than that image.
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ class _Look(NamedTuple):
 
     at: Position
     rows: Mapping[Key, Row]
+    images: Mapping[Key, Image | Unknown | None]
     right: frozenset[Key]
-    wrong: frozenset[Key]
+
+    @property
+    def wrong(self) -> frozenset[Key]:
+        """The keys of rows whose image is known and another one."""
+        return frozenset(key for key, image in self.images.items() if image is not UNKNOWN) - self.right
 
 
 class Hot:
@@ -58,15 +64,26 @@ class Hot:
         for suspect in suspects:
             if suspect.key in look.right:
                 suspect.state = "equal"
-        theirs = images.read(self._pair.leader.rows, sorted(look.wrong))
+        wrong = [suspect for suspect in suspects if suspect.key in look.wrong]
+        return self._differences(wrong, images, look) if wrong else []
+
+    def _differences(self, wrong: Sequence[Suspect], images: Images, look: _Look) -> list[tuple[Suspect, Difference]]:
+        """Prove those of the follower's wrong rows that the leader shows rightly; the others stay open."""
+        leader = self._pair.leader
+        shown = leader.shown()
+        theirs = images.read(leader.rows, sorted(look.wrong))
+        if self._altered(images, look):
+            return []
         found = []
-        if look.wrong and not self._altered(images, look):
-            for suspect in suspects:
-                one, mine = theirs.get(suspect.key), look.rows.get(suspect.key)
-                # alike: wrong for a moment only, or the topic is; another round tells
-                if suspect.key in look.wrong and (one and one.hash) != (mine and mine.hash):
-                    suspect.state = "proven"
-                    found.append((suspect, _difference(images, suspect, one, mine, look.at)))
+        for suspect in wrong:
+            key = suspect.key
+            one, mine = theirs.get(key), look.rows.get(key)
+            if shown.position < look.at and not _shows(images, key, one, look.images[key], leader.rows):
+                suspect.reason = f"{shown.doubt}, and the row it shows is not the last one in the topic"
+            # alike: wrong for a moment only, or the topic is; another round tells
+            elif (one and one.hash) != (mine and mine.hash):
+                suspect.state = "proven"
+                found.append((suspect, _difference(images, suspect, one, mine, look.at)))
         return found
 
     def _look(self, images: Images, keys: Sequence[Key], ask: Ask) -> _Look:
@@ -76,8 +93,7 @@ class Hot:
         table = images.shape.name
         told = self._history.images_at({table: keys}, at)[table]
         right = {key for key in keys if _shows(images, key, rows.get(key), told[key], ask)}
-        wrong = {key for key in keys if told[key] is not UNKNOWN} - right
-        return _Look(at, rows, frozenset(right), frozenset(wrong))
+        return _Look(at, rows, told, frozenset(right))
 
     def _altered(self, images: Images, look: _Look) -> bool:
         """True when a statement may have changed the table before the position after it was written."""
@@ -87,7 +103,7 @@ class Hot:
 
 
 def _shows(images: Images, key: Key, row: Row | None, image: Image | Unknown | None, ask: Ask) -> bool:
-    """True when the snapshot's row has the image's very values, as the consumer itself tells values apart."""
+    """True when a row that was read has the image's very values, as the consumer itself tells values apart."""
     if image is UNKNOWN:
         return False
     if row is None or image is None:

@@ -2,16 +2,17 @@
 
 One round, for some thousand suspects at a time:
 
-    before   the leader's position
+    before   a position of the leader, up to which its rows show everything
     L        the leader's rows
-    fence    the leader's position again: whatever L shows was written before it
+    fence    the leader's position: whatever L shows was written before it
     F        the follower's rows and position in one snapshot, once it has reached the fence
     L'       the leader's rows again
     after    the leader's position
 
 F equal to L or L' is EQUAL. L equal to L' and F neither: a follower that is right shows L, unless the row was changed
-after L and changed back before L'. The topic tells: no event of the row between before and after is the proof. A row
-that is written all the time is judged by its last image in the topic, see hot.py.
+after L and changed back before L', or its change is in the binlog and shows neither in L nor in L' yet. No event of the
+row in the topic between before and after is the proof. A row that is written all the time, or whose commit hangs, is
+judged by its last image in the topic, see hot.py.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Literal
 
 from cdc_consumer.parity.model import Evidence, Round
 from cdc_consumer.parity.servers.connection import Ask
-from cdc_consumer.parity.servers.pair import Pair
+from cdc_consumer.parity.servers.pair import Pair, Shown
 from cdc_consumer.parity.state import State, Suspect
 from cdc_consumer.parity.suspects.hot import Hot
 from cdc_consumer.parity.suspects.rows_by_key import Images, Rows, Seen
@@ -44,7 +45,8 @@ HOT_ROUNDS = 2
 #: seconds of rest after the first round, twice as long after the second...; and at most
 REST, LONGEST_REST = 0.05, 2.0
 
-NO_TOPIC = "the leader kept writing, and without [topic] in the profile nothing tells whether it wrote this row"
+NO_TOPIC = "without [topic] in the profile nothing tells whether it wrote this row"
+BUSY = "the leader kept writing"
 KEPT_CHANGING = f"it changed in each of {ROUNDS} rounds, and the topic does not tell its value"
 TOO_LONG = "the row does not fit into one packet: raise max_allowed_packet on both servers"
 
@@ -53,14 +55,20 @@ TOO_LONG = "the row does not fit into one packet: raise max_allowed_packet on bo
 class Interval:
     """The leader's positions around one look at both sides."""
 
-    before: Position
+    shown: Shown
     fence: Position
     after: Position
     #: the follower's in its snapshot
     follower: Position
 
     @property
+    def before(self) -> Position:
+        """The position up to which the leader's rows show everything."""
+        return self.shown.position
+
+    @property
     def idle(self) -> bool:
+        """Whether the leader's rows show all that was written before the end."""
         return self.before == self.after
 
     @property
@@ -147,7 +155,7 @@ class Settlement:
     def _settle(self, by_table: Mapping[int, list[Suspect]]) -> None:
         everything = [each for suspects in by_table.values() for each in suspects]
         leader, follower = self._pair.leader, self._pair.follower
-        before = leader.position()
+        shown = leader.shown()
         first = self._look(by_table, leader.rows)
         fence = leader.position()
         if not self._reach(fence):
@@ -157,7 +165,7 @@ class Settlement:
         at, ours = follower.frozen(lambda ask: (follower.applied(ask).position, self._look(by_table, ask)))
         second = self._look(by_table, leader.rows)
         assert at is not None  # it has reached the fence
-        interval = Interval(before, fence, leader.position(), at)
+        interval = Interval(shown, fence, leader.position(), at)
         if not interval.in_order:
             self._end(everything, _strange(interval))
             return
@@ -231,7 +239,7 @@ class Settlement:
         """Ids of the suspects that may have been written meanwhile, as far as anybody can tell."""
         if self._history is None:
             for suspect in suspects:
-                suspect.reason = NO_TOPIC
+                suspect.reason = f"{interval.shown.doubt or BUSY}, and {NO_TOPIC}"
             return {suspect.id for suspect in suspects}
         table = rows.shape.name
         keys = {suspect.id: rows.topic_key(suspect.key) for suspect in suspects}
@@ -240,8 +248,10 @@ class Settlement:
             written = self._history.touched(wanted, interval.before, interval.after, self._seconds).keys[table]
         except (TopicError, EventError) as error:
             for suspect in suspects:
-                suspect.reason = str(error)
+                suspect.reason = ", and ".join(filter(None, [interval.shown.doubt, str(error)]))
             return set(keys)
+        for suspect in suspects:
+            suspect.reason = interval.shown.doubt and f"{interval.shown.doubt}, and it wrote this row there"
         return {id for id, key in keys.items() if key is None or key in written}
 
 
