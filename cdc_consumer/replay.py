@@ -171,7 +171,7 @@ class Attempt:
         """A transaction whose rows are all of other databases is empty here, and committed all the same."""
         event, worker = step.event, self._worker
         if step.first:
-            worker.begin(event.transaction.gtid if event.transaction else None)
+            worker.begin(event.gtid)
         if rows.database in self._databases:
             worker.write(rows, event.sequence, step.offset)
         if step.last:

@@ -20,6 +20,7 @@ from cdc_producer.resume import Resume
 from shared.errors import LeaderError, UnsupportedError
 from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.filters import DatabaseFilter
+from shared.statements.create_table import empty_table
 from shared.statements.heads import read_statement
 from shared.values import UTF8_CHARSETS
 
@@ -198,7 +199,8 @@ class Capture:
                 f"statement at {event.where()} writes {', '.join(inside)}, which the filter includes, and"
                 f" {', '.join(outside)}, which it does not; include all of them or none: {query.sql[:200]!r}"
             )
-        creates_filled_table = bool(self._block) and query.sql.endswith(b"START TRANSACTION")
+        sql_mode = query.session.get("sql_mode", 0)
+        creates_filled_table = bool(self._block) and empty_table(query.sql, sql_mode) is not None
         if inside:
             require_understood(query, event.where())
             if self._block and not creates_filled_table:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
 import pymysql
-from pymysql.charset import charset_by_id
 from pymysql.constants import CLIENT, COMMAND
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
@@ -111,10 +110,10 @@ def result(connection: Any) -> tuple[int, int]:
     return connection.next_result(), connection._result.warning_count
 
 
-def charset_of(collation: int) -> str:
-    """Name of a collation's character set. Raises KeyError for an unknown id."""
-    found: Any = charset_by_id(collation)
-    return str(found.name)
+def allow_several(connection: Any, several: bool) -> None:
+    """Let the server execute several statements of one packet, or only one, from here on."""
+    connection._execute_command(COMMAND.COM_SET_OPTION, (0 if several else 1).to_bytes(2, "little"))
+    connection._read_packet()
 
 
 def error_number(error: BaseException) -> int:

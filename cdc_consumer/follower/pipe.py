@@ -95,18 +95,22 @@ class Pipe:
             return mysql.rows(self._connection, sql)
 
     def run(self, sql: bytes, about: str) -> None:
-        """Execute bytes as they are, after everything queued."""
+        """Execute one statement in its own bytes, after everything queued; a second one in them is refused."""
         self.settle()
         if len(sql) >= self._max_packet:
             raise too_large(len(sql), self._max_packet, about)
         with self._talking(lambda: about):
+            mysql.allow_several(self._connection, False)
             mysql.send(self._connection, sql)
             try:
                 mysql.result(self._connection)
             except mysql.MySQLError as error:
                 # a refusal of the only statement leaves the session as it was
-                self.broken = mysql.is_link_error(error)
+                if not mysql.is_link_error(error):
+                    mysql.allow_several(self._connection, True)
+                    self.broken = False
                 raise
+            mysql.allow_several(self._connection, True)
 
     def _judge(self) -> None:
         sent, self._sent = self._sent, []

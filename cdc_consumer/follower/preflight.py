@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cdc_consumer.sql.session import SWITCHED_OFF
@@ -11,6 +13,7 @@ from shared.mysql import Connection, MySQLError, error_number, rows, variables
 
 #: MySQL's number for a missing privilege
 ACCESS_DENIED = 1227
+_VERSION = re.compile(r"\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,14 @@ class Facts:
     #: bytes of one packet at most
     max_packet: int
     lower_case_table_names: int
+    #: name of a collation's character set, by the collation's id
+    charsets: Mapping[int, str]
+
+    @property
+    def number(self) -> int:
+        """The version as MySQL writes it in executed comments: 90704 for 9.7.4."""
+        major, minor, patch = (int(part) for part in _VERSION.findall(self.version)[:3])
+        return major * 10_000 + minor * 100 + patch
 
 
 def inspect(connection: Connection, databases: DatabaseFilter) -> Facts:
@@ -46,9 +57,9 @@ def inspect(connection: Connection, databases: DatabaseFilter) -> Facts:
     if found.get("event_scheduler") == "ON":
         _refuse_events(connection, databases)
     ((packet,),) = rows(connection, "SELECT @@session.max_allowed_packet")
-    return Facts(
-        found["version"], gtids, gtids and found["log_bin"] == "ON", packet, int(found["lower_case_table_names"])
-    )
+    charsets = dict(rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"))
+    folded = int(found["lower_case_table_names"])
+    return Facts(found["version"], gtids, gtids and found["log_bin"] == "ON", packet, folded, charsets)
 
 
 def _refuse_version(version: str) -> None:

@@ -44,7 +44,8 @@ class Server:
         limit = min(PACKET_CHARACTERS, self.facts.max_packet // 8)
         pipe = Pipe(self.connection, self.facts.max_packet, limit)
         session = Session({})
-        pipe.put(session.begin(self.settings), Check(about="preparing the session"))
+        for change in session.begin(self.settings):
+            pipe.put(change, Check(about=change))
         gtids = Gtids(pipe, self.facts)
         names = PositionTables(self.profile.database.system_database, self.profile.topic.name, number)
         own = open_own_tables(pipe, gtids, names)

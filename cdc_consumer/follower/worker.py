@@ -175,6 +175,5 @@ class Worker:
         self._set(ROWS)
 
     def _set(self, settings: Mapping[str, str]) -> None:
-        change = self._session.change(settings)
-        if change is not None:
+        for change in self._session.change(settings):
             self._pipe.put(change, Check(about=change))

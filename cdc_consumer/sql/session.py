@@ -52,6 +52,8 @@ SWITCHED_OFF = (
     "sql_require_primary_key",
 )
 
+#: variables by which a literal is read
+_CHARSET = ("character_set_client", "collation_connection")
 _MOMENT = re.compile(r"\d+(\.\d{1,6})?", re.ASCII)
 
 
@@ -92,15 +94,15 @@ _VARIABLES: dict[str, Callable[[Any], str]] = {
     "timestamp": _moment,
 }
 
-#: told by an event, but of the server, not of the session
-SERVER_FACTS = frozenset({"lower_case_table_names"})
+#: told by an event beside the session's variables: a setting of the server, and the account that ran the statement
+NOT_VARIABLES = frozenset({"lower_case_table_names", "invoker"})
 
 
 def of_query(session: Mapping[str, Any]) -> dict[str, str]:
     """The variables of a Query's session as SQL. Raises ValueError on an unknown name or an impossible value."""
     settings = dict(QUERY_DEFAULTS)
     for name, value in session.items():
-        if name in SERVER_FACTS:
+        if name in NOT_VARIABLES:
             continue
         if name not in _VARIABLES:
             raise ValueError(f"unknown session variable {name!r}")
@@ -118,17 +120,21 @@ class Session:
         """`values` are the variables known at the start."""
         self._values = dict(values)
 
-    def change(self, wanted: Mapping[str, str]) -> str | None:
-        """The statement that makes the session have these values, or None when it has them. It must then run."""
+    def change(self, wanted: Mapping[str, str]) -> list[str]:
+        """The statements that make the session have these values, none when it has them. They must then run.
+
+        What a literal means depends on the character set of the session: it is utf8mb4 while the others are set.
+        """
         changes = {name: value for name, value in wanted.items() if self._values.get(name) != value}
         self._values.update(changes)
-        if not changes:
-            return None
-        return "SET " + ", ".join(f"{name} = {value}" for name, value in changes.items())
+        charset = {name: changes.pop(name) for name in _CHARSET if name in changes}
+        returns = self._values.get("collation_connection") == UTF8MB4
+        parts = [charset, changes] if returns else [changes, charset]
+        return ["SET " + ", ".join(f"{name} = {value}" for name, value in part.items()) for part in parts if part]
 
-    def begin(self, once: Mapping[str, str]) -> str:
-        """The statement that gives a new session what row changes need, and what is set once for its life."""
-        return self.change({**once, **ROWS}) or ""
+    def begin(self, once: Mapping[str, str]) -> list[str]:
+        """The statements that give a new session what row changes need, and what is set once for its life."""
+        return self.change({**once, **ROWS})
 
     def used_database(self) -> None:
         """USE changes collation_database."""

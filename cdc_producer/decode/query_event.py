@@ -109,9 +109,8 @@ class _Status(Cursor):
         self._text()
 
     def invoker(self) -> None:
-        # The definer already stands in the statement's text.
-        self._text()
-        self._text()
+        # An ALTER EVENT without the clause makes this account its definer; elsewhere it stands in the text.
+        self.session["invoker"] = [self._text(), self._text()]
 
     def databases(self) -> None:
         count = self.number(1)

@@ -7,16 +7,33 @@ which cannot be replayed from their text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from shared.errors import UnsupportedError
+from shared.statements.create_table import empty_table
+from shared.statements.targets import (
+    Reader,
+    altered_database,
+    altered_event,
+    altered_table,
+    created_function,
+    database_name,
+    dropped_function,
+    index,
+    objects,
+    one_object,
+    renames,
+    whole,
+)
 from shared.statements.tokens import Tokens, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
+    """What a statement is, and what it writes."""
+
     #: its first word
     verb: str
     #: what it acts on: TABLE, VIEW, INDEX, DATABASE, TRIGGER, PROCEDURE, FUNCTION, EVENT, LIBRARY; or what it is
@@ -26,25 +43,26 @@ class Statement:
     name: str
     #: databases it writes, in the order it mentions them
     databases: tuple[str, ...]
+    #: where its rows follow in the same transaction (CREATE TABLE ... SELECT): the statement that creates the table
+    #: without them; as it follows from the text, nothing is compared by it
+    empty: bytes | None = field(default=None, compare=False)
 
 
-#: database and name of each object a statement writes
-Targets = list[tuple[str, str]]
-#: reads the targets that follow a head, none when the server itself is the target; takes the session's database
-Reader = Callable[[Tokens, str], Targets]
-
-
-def read_statement(sql: bytes, sql_mode: int, database: str, charset: str = "utf8mb4") -> Statement:
+def read_statement(
+    sql: bytes, sql_mode: int, database: str, charset: str = "utf8mb4", version: int | None = None
+) -> Statement:
     """Read a statement as the binlog holds it.
 
-    `database` is the session's, "" for none; `charset` is the name of its character_set_client. Raises UnsupportedError
-    when the statement is not known or cannot be read for certain.
+    `database` is the session's, "" for none; `charset` is the name of its character_set_client. `version` is that of
+    the server it will run on, as a number like 80036, where that is another than the one that wrote it. Raises
+    UnsupportedError when the statement is not known or cannot be read for certain.
     """
     start = 0
     try:
-        tokens = Tokens(sql, sql_mode, charset)
+        empty = empty_table(sql, sql_mode)
+        tokens = Tokens(sql, sql_mode, charset, version)
         start = tokens.start
-        return _read(tokens, database, charset, filled=sql.endswith(b"START TRANSACTION"))
+        return replace(_read(tokens, database, charset, filled=empty is not None), empty=empty)
     except Unreadable as problem:
         words = " ".join(sql[start : start + 200].decode(errors="replace").split())
         raise UnsupportedError(f"cannot tell which databases {words[:80]!r} writes: {problem}") from None
@@ -113,176 +131,46 @@ def _skip_user(tokens: Tokens) -> None:
             tokens.advance()
 
 
-# readers: what follows a head
-
-
-def _object(tokens: Tokens, database: str) -> Targets:
-    """[database.]name"""
-    home, name = database, tokens.name()
-    if tokens.take("."):
-        home, name = name, tokens.name()
-    return [(_known(home), name)]
-
-
-def _objects(tokens: Tokens, database: str) -> Targets:
-    """[database.]name, ... [RESTRICT | CASCADE]"""
-    targets = _object(tokens, database)
-    while tokens.take(","):
-        targets += _object(tokens, database)
-    tokens.take("RESTRICT", "CASCADE")
-    return targets
-
-
-def _renames(tokens: Tokens, database: str) -> Targets:
-    """[database.]name TO [database.]name, ..."""
-    targets: Targets = []
-    while not targets or tokens.take(","):
-        targets += _object(tokens, database)
-        tokens.expect("TO")
-        targets += _object(tokens, database)
-    return targets
-
-
-def _altered_table(tokens: Tokens, database: str) -> Targets:
-    """[database.]name, then actions, of which two write another table.
-
-    RENAME and PARTITION are reserved, so neither can be a column of that name.
-    """
-    targets = _object(tokens, database)
-    renamed: Targets = []
-    while not tokens.at_end:
-        if tokens.take("RENAME"):
-            if tokens.word not in ("COLUMN", "INDEX", "KEY"):
-                tokens.take("TO", "AS", "=")
-                renamed = _object(tokens, database)  # of several the last one counts
-        elif tokens.take("EXCHANGE"):
-            if tokens.take("PARTITION") and not tokens.take("BY"):
-                tokens.name()
-                tokens.expect("WITH")
-                tokens.expect("TABLE")
-                targets += _object(tokens, database)
-        elif tokens.word == ";":
-            tokens.expect_end()
-        else:
-            tokens.advance()
-    return targets + renamed
-
-
-def _altered_event(tokens: Tokens, database: str) -> Targets:
-    """[database.]name [ON SCHEDULE ...] [RENAME TO [database.]name] [DO body]"""
-    targets = _object(tokens, database)
-    while not tokens.at_end and tokens.word != "DO":
-        if tokens.take("RENAME"):
-            tokens.expect("TO")
-            targets += _object(tokens, database)
-        else:
-            tokens.advance()
-    return targets
-
-
-def _index(tokens: Tokens, database: str) -> Targets:
-    """name [USING method] ON [database.]table"""
-    name = tokens.name()
-    while not tokens.take("ON"):
-        if tokens.at_end:
-            raise Unreadable("ON is missing")
-        tokens.advance()
-    ((home, _),) = _object(tokens, database)
-    return [(home, name)]
-
-
-def _database(tokens: Tokens, database: str) -> Targets:
-    name = _known(tokens.name())
-    return [(name, name)]
-
-
-def _altered_database(tokens: Tokens, database: str) -> Targets:
-    """[name], then options. CHARSET and ENCRYPTION are not reserved: MySQL takes the first of them for the name."""
-    if tokens.word in ("CHARACTER", "COLLATE", "DEFAULT", "READ"):
-        return [(_known(database), database)]
-    targets = _database(tokens, database)
-    if tokens.word not in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"):
-        raise Unreadable("no option follows the database")
-    return targets
-
-
-def _created_function(tokens: Tokens, database: str) -> Targets:
-    """[database.]name(; without the parenthesis it is a loadable function, which belongs to the server."""
-    name = tokens.name()
-    if tokens.word == "RETURNS":
-        return []
-    if tokens.take("."):
-        return [(_known(name), tokens.name())]
-    return [(_known(database), name)]
-
-
-def _dropped_function(tokens: Tokens, database: str) -> Targets:
-    """[database.]name; without any database it can only be a loadable function."""
-    name = tokens.name()
-    if tokens.take("."):
-        return [(_known(name), tokens.name())]
-    return [(_known(database), name)] if database else []
-
-
-def _known(database: str) -> str:
-    if not database:
-        raise Unreadable("it names no database and its session has none")
-    if "\ufffd" in database:
-        raise Unreadable("the name of its database cannot be known in the client's character set")
-    return database
-
-
-def _whole(read: Reader) -> Reader:
-    """That, and nothing after it."""
-
-    def whole(tokens: Tokens, database: str) -> Targets:
-        targets = read(tokens, database)
-        tokens.expect_end()
-        return targets
-
-    return whole
-
-
 # the table of heads
 
 #: A statement's first words, without OR REPLACE, ALGORITHM, DEFINER and SQL SECURITY between them and IF [NOT] EXISTS
 #: after them: what kind it is, and how its targets are written. `A|B` is one word, either of them; of two heads that
 #: fit, the longer counts.
 _HEADS: dict[str, tuple[str, Reader | None]] = {
-    "CREATE TABLE": ("TABLE", _object),
-    "CREATE EXTERNAL TABLE": ("TABLE", _object),
-    "ALTER TABLE": ("TABLE", _altered_table),
-    "DROP TABLE|TABLES": ("TABLE", _whole(_objects)),
-    "RENAME TABLE|TABLES": ("TABLE", _whole(_renames)),
-    "TRUNCATE": ("TABLE", _whole(_object)),
-    "TRUNCATE TABLE": ("TABLE", _whole(_object)),
-    "CREATE TEMPORARY TABLE": ("TEMPORARY", _object),
-    "DROP TEMPORARY TABLE|TABLES": ("TEMPORARY", _whole(_objects)),
-    "CREATE INDEX": ("INDEX", _index),
-    "CREATE UNIQUE|FULLTEXT|SPATIAL INDEX": ("INDEX", _index),
-    "DROP INDEX": ("INDEX", _index),
-    "CREATE|ALTER VIEW": ("VIEW", _object),
-    "CREATE|ALTER MATERIALIZED VIEW": ("VIEW", _object),
-    "CREATE|ALTER JSON DUALITY VIEW": ("VIEW", _object),
-    "CREATE|ALTER JSON RELATIONAL DUALITY VIEW": ("VIEW", _object),
-    "CREATE|ALTER MATERIALIZED JSON DUALITY VIEW": ("VIEW", _object),
-    "CREATE|ALTER MATERIALIZED JSON RELATIONAL DUALITY VIEW": ("VIEW", _object),
-    "DROP VIEW": ("VIEW", _whole(_objects)),
-    "CREATE DATABASE|SCHEMA": ("DATABASE", _database),
-    "ALTER DATABASE|SCHEMA": ("DATABASE", _altered_database),
-    "DROP DATABASE|SCHEMA": ("DATABASE", _whole(_database)),
-    "CREATE TRIGGER": ("TRIGGER", _object),  # its table is always in the trigger's own database
-    "DROP TRIGGER": ("TRIGGER", _whole(_object)),
-    "CREATE|ALTER PROCEDURE": ("PROCEDURE", _object),
-    "DROP PROCEDURE": ("PROCEDURE", _whole(_object)),
-    "CREATE FUNCTION": ("FUNCTION", _created_function),
-    "ALTER FUNCTION": ("FUNCTION", _object),
-    "DROP FUNCTION": ("FUNCTION", _whole(_dropped_function)),
-    "CREATE EVENT": ("EVENT", _object),
-    "ALTER EVENT": ("EVENT", _altered_event),
-    "DROP EVENT": ("EVENT", _whole(_object)),
-    "CREATE|ALTER LIBRARY": ("LIBRARY", _object),
-    "DROP LIBRARY": ("LIBRARY", _whole(_object)),
+    "CREATE TABLE": ("TABLE", one_object),
+    "CREATE EXTERNAL TABLE": ("TABLE", one_object),
+    "ALTER TABLE": ("TABLE", altered_table),
+    "DROP TABLE|TABLES": ("TABLE", whole(objects)),
+    "RENAME TABLE|TABLES": ("TABLE", whole(renames)),
+    "TRUNCATE": ("TABLE", whole(one_object)),
+    "TRUNCATE TABLE": ("TABLE", whole(one_object)),
+    "CREATE TEMPORARY TABLE": ("TEMPORARY", one_object),
+    "DROP TEMPORARY TABLE|TABLES": ("TEMPORARY", whole(objects)),
+    "CREATE INDEX": ("INDEX", index),
+    "CREATE UNIQUE|FULLTEXT|SPATIAL INDEX": ("INDEX", index),
+    "DROP INDEX": ("INDEX", index),
+    "CREATE|ALTER VIEW": ("VIEW", one_object),
+    "CREATE|ALTER MATERIALIZED VIEW": ("VIEW", one_object),
+    "CREATE|ALTER JSON DUALITY VIEW": ("VIEW", one_object),
+    "CREATE|ALTER JSON RELATIONAL DUALITY VIEW": ("VIEW", one_object),
+    "CREATE|ALTER MATERIALIZED JSON DUALITY VIEW": ("VIEW", one_object),
+    "CREATE|ALTER MATERIALIZED JSON RELATIONAL DUALITY VIEW": ("VIEW", one_object),
+    "DROP VIEW": ("VIEW", whole(objects)),
+    "CREATE DATABASE|SCHEMA": ("DATABASE", database_name),
+    "ALTER DATABASE|SCHEMA": ("DATABASE", altered_database),
+    "DROP DATABASE|SCHEMA": ("DATABASE", whole(database_name)),
+    "CREATE TRIGGER": ("TRIGGER", one_object),  # its table is always in the trigger's own database
+    "DROP TRIGGER": ("TRIGGER", whole(one_object)),
+    "CREATE|ALTER PROCEDURE": ("PROCEDURE", one_object),
+    "DROP PROCEDURE": ("PROCEDURE", whole(one_object)),
+    "CREATE FUNCTION": ("FUNCTION", created_function),
+    "ALTER FUNCTION": ("FUNCTION", one_object),
+    "DROP FUNCTION": ("FUNCTION", whole(dropped_function)),
+    "CREATE EVENT": ("EVENT", one_object),
+    "ALTER EVENT": ("EVENT", altered_event),
+    "DROP EVENT": ("EVENT", whole(one_object)),
+    "CREATE|ALTER LIBRARY": ("LIBRARY", one_object),
+    "DROP LIBRARY": ("LIBRARY", whole(one_object)),
     "BEGIN|COMMIT|ROLLBACK|SAVEPOINT|XA": ("TRANSACTION", None),
     "START TRANSACTION": ("TRANSACTION", None),
     "RELEASE SAVEPOINT": ("TRANSACTION", None),

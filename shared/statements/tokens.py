@@ -62,11 +62,16 @@ class Tokens:
     """
 
     __slots__ = (
-        "_after", "_codec", "_executed", "_gap", "_kind", "_mode", "_sql", "_start", "_text", "_token", "word"
+        "_after", "_codec", "_executed", "_gap", "_kind", "_mode", "_sql", "_start", "_text", "_token", "_version",
+        "word",
     )  # fmt: skip
 
-    def __init__(self, sql: bytes, sql_mode: int, charset: str) -> None:
-        """`charset` is the client's. Raises Unreadable, as every method that steps on does."""
+    def __init__(self, sql: bytes, sql_mode: int, charset: str, version: int | None = None) -> None:
+        """`charset` is the client's; `version` that of the server that will read it, None for any.
+
+        Raises Unreadable, as every method that steps on does.
+        """
+        self._version = version
         self._sql = sql
         self._mode = sql_mode
         self._start = self._after = 0
@@ -114,6 +119,7 @@ class Tokens:
                 return "unclosed", start, start
             kind, end = str(token.lastgroup), token.end()
             if kind == "open":
+                self._require_read(token[0][3:])
                 self._executed = True
             elif kind != "close":
                 return kind, start, end
@@ -121,6 +127,11 @@ class Tokens:
                 self._executed = False
             else:
                 return "mark", start, end - 1  # a multiplication sign; the slash begins the next token
+
+    def _require_read(self, version: bytes) -> None:
+        """Refuse a part that the server will take for a comment: what is behind it would mean something else there."""
+        if version and self._version is not None and int(version) > self._version:
+            raise Unreadable(f"a part of it is for MySQL {int(version)} and later, and not read by {self._version}")
 
     def _require_closed(self) -> None:
         # not as soon as it is seen: in another character set it may be whole

@@ -264,7 +264,8 @@ def session(follower: Server, database: str) -> Iterator[Connection]:
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {database}")
         cursor.execute(f"USE {database}")
-        cursor.execute(Session({}).change(row_settings(True, False)))
+        for change in Session({}).change(row_settings(True, False)):
+            cursor.execute(change)
     yield connection
     connection.close()
 

@@ -81,7 +81,7 @@ class EventLog:
     def query(self, sql: str | bytes, database: str, writes: Sequence[str] | None = None, **session: Any) -> None:
         query = Query(
             sql.encode() if isinstance(sql, str) else sql, database,
-            tuple([database] if writes is None else writes), {**SESSION, **session},
+            tuple(filter(None, [database]) if writes is None else writes), {**SESSION, **session},
         )  # fmt: skip
         self._add(query_json(query), database)
 

@@ -11,19 +11,27 @@ from cdc_consumer.sql.session import ROWS, Session, of_query, row_settings
 
 def test_only_differences_are_sent() -> None:
     session = Session({"innodb_strict_mode": "0"})
-    first = session.change(ROWS)
-    assert first is not None
+    charset, first = session.change(ROWS)
+    assert charset == "SET character_set_client = 255, collation_connection = 255"
     assert first.startswith("SET sql_mode = 'STRICT_ALL_TABLES")
-    assert session.change(ROWS) is None
-    assert session.change(row_settings(False, False)) == "SET foreign_key_checks = 0"
-    assert session.change({"innodb_strict_mode": "0"}) is None
+    assert session.change(ROWS) == []
+    assert session.change(row_settings(False, False)) == ["SET foreign_key_checks = 0"]
+    assert session.change({"innodb_strict_mode": "0"}) == []
+
+
+def test_literals_are_read_in_utf8mb4() -> None:
+    session = Session({})
+    session.change(ROWS)
+    utf32 = {"time_zone": "'+01:00'", "collation_connection": "60"}
+    assert session.change(utf32) == ["SET time_zone = '+01:00'", "SET collation_connection = 60"]
+    assert session.change(ROWS) == ["SET collation_connection = 255", "SET time_zone = '+00:00'"]
 
 
 def test_use_changes_the_collation_of_the_database() -> None:
     session = Session({})
     session.change({"collation_database": "8"})
     session.used_database()
-    assert session.change({"collation_database": "8"}) == "SET collation_database = 8"
+    assert session.change({"collation_database": "8"}) == ["SET collation_database = 8"]
 
 
 def test_values_of_a_query() -> None:

@@ -1,0 +1,105 @@
+"""What a Query is, read again from its text: whoever can write to the topic may say anything about it.
+
+Only a statement that creates, alters or drops objects of databases in the filter is run; that it is one is decided
+here, and by nothing that the event says beside the text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cdc_consumer.follower.preflight import Facts
+from cdc_consumer.sql.session import UTF8MB4, of_query
+from shared.errors import EventError, FollowerError, UnsupportedError
+from shared.events import Query
+from shared.mysql import quote_name
+from shared.statements.create_table import reaching_words
+from shared.statements.heads import Statement, read_statement
+from shared.statements.tokens import Tokens, Unreadable
+
+#: bytes of a statement that an error shows
+SHOWN_BYTES = 200
+#: kinds of statement that no producer publishes, and what they are
+REFUSED = {
+    "ACCOUNT": "changes accounts, which are the follower's own",
+    "MAINTENANCE": "acts on the server and not on a database",
+    "TRANSACTION": "is a part of a transaction, which the event's own keys tell",
+    "TEMPORARY": "acts on temporary tables, which end with their session",
+    "DML": "may change rows or the server, and rows travel as rows",
+}
+
+
+class QueryReading(NamedTuple):
+    """A Query that may run, as far as its text tells."""
+
+    query: Query
+    #: its bytes as they run here
+    sql: bytes
+    statement: Statement
+    #: the session's variables as SQL
+    settings: dict[str, str]
+    #: it, in words for errors
+    about: str
+
+
+def read_query(query: Query, sequence: int, facts: Facts) -> QueryReading:
+    """Read a Query for the follower of these facts. Raises EventError, FollowerError."""
+    about = f"{shown_sql(query.sql)} in database {query.database or '(none)'}, sequence {sequence}"
+    try:
+        settings = of_query(query.session)
+        sql_mode = query.session.get("sql_mode", 0)
+        charset = facts.charsets[query.session.get("character_set_client", int(UTF8MB4))]
+        statement = read_statement(query.sql, sql_mode, query.database, charset, facts.number)
+        sql = _owned(query, sql_mode, charset) if (statement.verb, statement.kind) == ("ALTER", "EVENT") else query.sql
+        reaching = reaching_words(query.sql, sql_mode, charset, facts.number) if statement.kind == "TABLE" else ""
+    except KeyError as error:
+        raise FollowerError(
+            f"{about} cannot be replayed: the follower, MySQL {facts.version}, does not know the collation {error} of"
+            " its client"
+        ) from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise EventError(f"{about} cannot be replayed: {error}") from error
+    except (UnsupportedError, Unreadable) as error:
+        raise FollowerError(f"{about} cannot be replayed") from error
+    if statement.kind in REFUSED:
+        raise EventError(
+            f"{about} is not run: it {REFUSED[statement.kind]}, and no producer publishes such a statement"
+        )
+    if reaching:
+        raise EventError(
+            f"{about} is not run: with {reaching} it reaches beyond the table it names, and no producer publishes such"
+            " a statement"
+        )
+    _require_agreement(query, statement, about)
+    return QueryReading(query, sql, statement, settings, about)
+
+
+def _require_agreement(query: Query, statement: Statement, about: str) -> None:
+    """Refuse a Query whose event and whose text write other databases."""
+    folds = query.session.get("lower_case_table_names", 0) != 0
+    told, read = ({name.lower() if folds else name for name in names} for names in (query.writes, statement.databases))
+    if not read:
+        raise FollowerError(f"{about} cannot be replayed: it names no database that it writes")
+    if told and told != read:
+        raise EventError(
+            f"{about} is not run: its event says that it writes {', '.join(sorted(told))}, and its text writes"
+            f" {', '.join(sorted(read))}"
+        )
+
+
+def _owned(query: Query, sql_mode: int, charset: str) -> bytes:
+    """An ALTER EVENT with who ran it on the leader as its definer, which is what it means without that clause."""
+    tokens = Tokens(query.sql, sql_mode, charset)
+    tokens.expect("ALTER")
+    account = query.session.get("invoker")
+    if account is None or tokens.word != "EVENT":
+        return query.sql
+    user, host = account
+    clause = f"DEFINER={quote_name(user)}@{quote_name(host)} "
+    return query.sql[: tokens.start] + clause.encode() + query.sql[tokens.start :]
+
+
+def shown_sql(sql: bytes) -> str:
+    """The beginning of a statement, on one line."""
+    text = " ".join(sql[:SHOWN_BYTES].decode(errors="replace").split())
+    return f"{text}..." if len(sql) > SHOWN_BYTES else text

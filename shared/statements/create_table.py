@@ -1,0 +1,64 @@
+"""CREATE and ALTER TABLE: whether rows come with it, and from where.
+
+A leader logs CREATE TABLE ... SELECT as CREATE TABLE ... START TRANSACTION, with the rows behind it in one transaction;
+what SHOW CREATE TABLE writes behind the columns stands behind these two words, or before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shared.statements.tokens import Tokens, Unreadable
+
+#: what such a text holds, beside others that only mention it
+FILLED = b"START TRANSACTION"
+
+
+def empty_table(sql: bytes, sql_mode: int) -> bytes | None:
+    """The statement that creates the table alone, where its rows follow in the same transaction; else None."""
+    if FILLED not in sql:
+        return None
+    name, before, start = 0, "", 0
+    try:
+        # the leader writes this text itself, in utf8mb4 whatever its client speaks
+        for name, word, place in _words(sql, sql_mode, "utf8mb4"):
+            if (before, word) == ("START", "TRANSACTION"):
+                return b"CREATE TABLE IF NOT EXISTS " + sql[name:start] + sql[place + len(word) :]
+            before, start = word, place
+    except Unreadable:
+        pass
+    return None
+
+
+def reaching_words(sql: bytes, sql_mode: int, charset: str, version: int) -> str:
+    """The words with which a CREATE or ALTER TABLE reaches beyond the table it names, "" without any.
+
+    A query in its text may call anything, and the union of a MERGE table is written with it. A leader logs no query.
+    `version` is that of the server it will run on. Raises Unreadable.
+    """
+    before = ""
+    for _, word, _ in _words(sql, sql_mode, charset, version):
+        # reserved words, so none of them is a name; VALUES alone begins a partition's
+        if word in ("SELECT", "UNION") or (word == "TABLE" and before != "WITH"):
+            return word
+        if (before, word) == ("VALUES", "ROW"):
+            return "VALUES ROW"
+        before = word
+    return ""
+
+
+def _words(sql: bytes, sql_mode: int, charset: str, version: int | None = None) -> Iterator[tuple[int, str, int]]:
+    """Where the table's name begins, and each word from there on with its place; nothing of another statement."""
+    tokens = Tokens(sql, sql_mode, charset, version)
+    if not tokens.take("CREATE", "ALTER"):
+        return
+    tokens.take("TEMPORARY", "EXTERNAL")
+    if not tokens.take("TABLE"):
+        return
+    if tokens.take("IF"):
+        tokens.take("NOT")
+        tokens.take("EXISTS")
+    name = tokens.start
+    while not tokens.at_end:
+        yield name, tokens.word, tokens.start
+        tokens.advance()
