@@ -16,9 +16,9 @@ from cdc_producer.decode.rows_event import Operation, RowsOperation
 from cdc_producer.decode.table_decoders import Table, Tables
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
-from cdc_producer.resume import Resume
+from cdc_producer.resume import START_ANEW, Resume
 from shared.errors import LeaderError, UnsupportedError
-from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
+from shared.events import Draft, Heartbeat, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.filters import DatabaseFilter
 from shared.statements.create_table import empty_table
 from shared.statements.heads import read_statement
@@ -64,7 +64,9 @@ class Capture:
         #: how far the binlog was read, at a transaction's edge
         self.edge = resume.position
         #: position told by the last record
-        self.told = resume.position
+        self._told = resume.position if resume.told else None
+        #: when the leader began the file in hand (seconds since 1970); None before it has said so
+        self._created: int | None = None
         self._handlers: dict[int, Callable[[BinlogEvent], None]] = {
             EventType.GTID: self._begin,
             EventType.ANONYMOUS_GTID: self._begin,
@@ -78,7 +80,7 @@ class Capture:
             EventType.XID: self._end,
             EventType.XA_PREPARE: self._end,
             EventType.ROTATE: self._rotate,
-            EventType.FORMAT_DESCRIPTION: self._rotate,
+            EventType.FORMAT_DESCRIPTION: self._describe,
             EventType.PREVIOUS_GTIDS: self._rotate,
         }
 
@@ -109,17 +111,30 @@ class Capture:
             # what is at the place where the topic ends is no transaction at all
             raise LeaderError(
                 f"the leader does not have the transaction at {self.edge} that the topic ends with: it is not the"
-                " leader this topic was written from, or its binlog was reset; load the follower anew and start an"
-                " empty topic"
+                f" leader this topic was written from, or its binlog was reset; {START_ANEW}"
             ) from error
 
-    def heartbeat(self, *, always: bool = False) -> bool:
-        """Add a heartbeat record when the position moved since the last record; not inside a transaction."""
-        if not self.at_edge or (self.edge == self.told and not always):
+    @property
+    def began(self) -> bool:
+        """Whether the leader has named the file it reads from, so that a heartbeat can."""
+        return self._created is not None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the topic does not know how far the binlog was read."""
+        return self.edge != self._told
+
+    def heartbeat(self, heard: float) -> bool:
+        """Add a heartbeat record; False inside a transaction, and before the leader has named its file.
+
+        `heard` is when it gave its last sign of life (seconds of time.monotonic).
+        """
+        if not self.at_edge or not self.began:
             return False
+        heartbeat = Heartbeat(self._facts.uuid, self._created, int((heard + self._facts.clock) * 1e6))
         draft = Draft(json_string(f"flv://{self._resource}"), self.edge, self._last, 0)
-        self._outgoing.add(draft, Operation(heartbeat_json(self._facts.uuid)), self.sequence, None)
-        self.told = self.edge
+        self._outgoing.add(draft, Operation(heartbeat_json(heartbeat)), self.sequence, None)
+        self._told = self.edge
         return True
 
     # transaction edges
@@ -147,7 +162,7 @@ class Capture:
             )
         self.edge = Position(event.file, event.end)
         if self._held is not None or self._skip:
-            self.told = self.edge
+            self._told = self.edge
         self._last = self._transaction
         self._transaction, self._held, self._block, self._open = None, None, "", False
 
@@ -167,6 +182,11 @@ class Capture:
             )
         if text == b"ROLLBACK":
             self._end(event)
+
+    def _describe(self, event: BinlogEvent) -> None:
+        self._resume.check_file(event.timestamp)
+        self._created = event.timestamp
+        self._rotate(event)
 
     def _rotate(self, event: BinlogEvent) -> None:
         if self._transaction is None:

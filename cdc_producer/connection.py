@@ -59,7 +59,8 @@ class ReplicationConnection:
         self._connection: Any = reader._stream_connection
         self._socket = self._connection._sock
         self._socket.settimeout(self._silence)
-        self._heard = time.monotonic()
+        #: when the leader gave its last sign of life (seconds of time.monotonic)
+        self.heard = time.monotonic()
         self._buffer = b""
 
     def _connect(self, **_: Any) -> Any:
@@ -116,7 +117,7 @@ class ReplicationConnection:
             raise LeaderLinkError(f"leader {self.leader}: {error_text(error)}") from error
         if not received:
             raise LeaderLinkError(f"leader {self.leader} closed the connection")
-        self._heard = time.monotonic()
+        self.heard = time.monotonic()
         return rest + received
 
     def _receive_exactly(self, size: int) -> bytes:
@@ -157,7 +158,7 @@ class ReplicationConnection:
         """Wait until something can be read; False after `seconds` without. Raises LeaderLinkError on long silence."""
         if self.more() or select.select([self._socket], [], [], seconds)[0]:
             return True
-        if time.monotonic() - self._heard > self._silence:
+        if time.monotonic() - self.heard > self._silence:
             raise self._dead()
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class LeaderFacts:
     lower_case_table_names: int
     #: the end of the binlog when it was asked
     end: Position
+    #: its clock (seconds since 1970) less time.monotonic() here
+    clock: float
 
 
 class LeaderConsole:
@@ -101,9 +104,11 @@ class LeaderConsole:
                 " they are read: SET PERSIST binlog_expire_logs_seconds = 2592000"
             )
         self._check_server_id(server_id, server_uuid, int(found["server_id"]))
+        ((now,),) = self._rows("SELECT UNIX_TIMESTAMP(NOW(6))")
         return LeaderFacts(
-            found["server_uuid"], found["version"], self._charsets(), int(found["lower_case_table_names"]), self.end()
-        )
+            found["server_uuid"], found["version"], self._charsets(), int(found["lower_case_table_names"]), self.end(),
+            float(now) - time.monotonic(),
+        )  # fmt: skip
 
     def _check_server_id(self, server_id: int, server_uuid: str, own: int) -> None:
         if own == 0:
@@ -148,7 +153,8 @@ class LeaderConsole:
             return self._at(place, end)
         if isinstance(place, GtidSet):
             return self._after(place, self.leader.start)
-        return Resume(end) if place == LATEST else self._earliest()
+        # until a record tells where "latest" was, an empty topic would forget it
+        return Resume(end, told=False) if place == LATEST else self._earliest()
 
     def _earliest(self) -> Resume:
         first = self.files()[0]

@@ -20,7 +20,7 @@ from cdc_producer.decode.processes import Decoders, most_decoders
 from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.outgoing import Outgoing
-from cdc_producer.profile import LATEST, ProducerProfile
+from cdc_producer.profile import ProducerProfile
 from cdc_producer.progress import Progress
 from cdc_producer.resume import Resume, from_record
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 #: seconds between two looks at the topic: while records wait for the append before them, and while none do
 BUSY_SECONDS, IDLE_SECONDS = 0.005, 0.2
-#: a moved position with nothing to publish is told this often (seconds)
-HEARTBEAT_SECONDS = 3.0
+#: with nothing to publish, a position that moved is told this often, and else that the leader is alive (seconds)
+MOVED_SECONDS, ALIVE_SECONDS = 3.0, 10.0
 #: a transaction may take this long (seconds) to finish after the program was asked to stop
 STOP_GRACE = 10.0
 
@@ -78,9 +78,6 @@ class Producer:
         tables = Tables(profile.mysql_resource_name, self._databases, facts.charsets)
         outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders()), profile.raw))
         capture = Capture(profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing)
-        if profile.database.start == LATEST and resume.sequence < 0:
-            # An empty topic would forget where "latest" was when the producer first asked.
-            capture.heartbeat(always=True)
         return Attempt(connection, capture, outgoing, self._stopping, self._end if self._exit_at_end else None)
 
     def _prepare(self, last: Record | None) -> tuple[LeaderFacts, Resume]:
@@ -121,7 +118,9 @@ class Attempt:
         self._end = end
         #: when to stop even inside a transaction (monotonic seconds); 0 until asked to stop
         self._stop_by = 0.0
-        self._beaten = time.monotonic()
+        #: when the topic was last told how far the leader is (monotonic seconds), and the sequence then
+        self._told_at = float("-inf") if capture.moved else time.monotonic()
+        self._sequence = capture.sequence
 
     def run(self) -> None:
         """Publish until stopped or at the end; all that was captured is in the topic then."""
@@ -130,13 +129,14 @@ class Attempt:
             self._beat()
             self._progress.report(self._capture.sequence, self._capture.edge)
             self._read()
-        self._capture.heartbeat()
+        if self._capture.moved:
+            self._capture.heartbeat(self._connection.heard)
         self._outgoing.finish()
         logger.info("stopped at %s, sequence %d", self._capture.edge, self._capture.sequence)
 
     def _done(self) -> bool:
         """Whether the end is reached, or a stop was asked for and no transaction is half read, or that takes long."""
-        if self._end is not None and self._end <= self._capture.edge:
+        if self._end is not None and self._end <= self._capture.edge and self._capture.began:
             return True
         if not self._stopping():
             return False
@@ -146,10 +146,13 @@ class Attempt:
         return self._capture.at_edge or now > self._stop_by
 
     def _beat(self) -> None:
-        """Tell a position that moved without anything to publish."""
-        now = time.monotonic()
-        if now - self._beaten > HEARTBEAT_SECONDS and self._capture.heartbeat():
-            self._beaten = now
+        """Tell a position that moved without anything to publish, and now and then that the leader is alive."""
+        now, sequence = time.monotonic(), self._capture.sequence
+        pause = MOVED_SECONDS if self._capture.moved else ALIVE_SECONDS
+        if sequence > self._sequence:
+            self._told_at, self._sequence = now, sequence
+        elif now - self._told_at > pause and self._capture.heartbeat(self._connection.heard):
+            self._told_at = now
 
     def _read(self) -> None:
         """Capture what has arrived, or wait a moment for something to do."""

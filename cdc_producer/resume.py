@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from cdc_producer.decode.gtids import GtidSet
 from shared.decode import decode
 from shared.errors import LeaderError
 from shared.events import Heartbeat, Position, Transaction
 from shared.topic import Record
+
+#: what to do about a leader that is not the one the topic knows
+START_ANEW = "load the follower anew and start an empty topic"
 
 
 @dataclass(slots=True)
@@ -24,22 +28,36 @@ class Resume:
     #: index of its last published operation, and whether that was its last of all
     index: int = 0
     complete: bool = False
-    #: server_uuid of the leader, when the last record tells it
+    #: server_uuid of the leader, and when it began the file of `position` (seconds since 1970), when the last record
+    #: tells it
     leader: str | None = None
+    created: int | None = None
+    #: whether the topic holds the place, so that it is not forgotten when the program ends now
+    told: bool = True
     #: transactions to leave out: those the follower was loaded with
     gtids: GtidSet | None = None
 
     def check(self, leader: str, end: Position, name: object) -> None:
         """Raise LeaderError when a leader of this server_uuid, whose binlog ends at `end`, cannot have this place."""
         if self.leader not in (None, leader):
-            raise LeaderError(
-                f"the topic was written from leader {self.leader}, but {name} is {leader}; load the follower anew and"
-                " start an empty topic"
-            )
+            raise LeaderError(f"the topic was written from leader {self.leader}, but {name} is {leader}; {START_ANEW}")
         if end < self.position or (self.transaction is not None and end == self.position):
             raise LeaderError(
                 f"the topic continues at {self.position}, but the binlog of leader {name} ends at {end}: it was reset,"
-                " or lost its end; load the follower anew and start an empty topic"
+                f" or lost its end; {START_ANEW}"
+            )
+
+    def check_file(self, created: int) -> None:
+        """Called with the moment at which each file that is read was begun, in order.
+
+        Raises LeaderError when the first is not the one the topic ends in.
+        """
+        expected, self.created = self.created, None
+        if expected not in (None, created):
+            raise LeaderError(
+                f"the topic ends in a {self.position.file} that was begun at {_moment(expected)}, and the leader's was"
+                f" begun at {_moment(created)}: the leader went back to an earlier state, or its binlog was reset;"
+                f" {START_ANEW}"
             )
 
     def skips(self, transaction: Transaction) -> bool:
@@ -58,7 +76,7 @@ class Resume:
                 f"the topic ends with transaction {expected.gtid or 'without GTID'} of time {expected.time} at"
                 f" {self.position}, but the leader has {transaction.gtid or 'one without GTID'} of time"
                 f" {transaction.time} there: it is not the leader this topic was written from, or its binlog was reset;"
-                " load the follower anew and start an empty topic"
+                f" {START_ANEW}"
             )
         return True
 
@@ -66,10 +84,15 @@ class Resume:
 def from_record(record: Record) -> Resume:
     """Continue after the topic's last record. Raises EventError when it is none."""
     event = decode(record.value, f"the topic's last record (offset {record.offset})")
-    leader = event.operation.leader if isinstance(event.operation, Heartbeat) else None
+    heartbeat = event.operation if isinstance(event.operation, Heartbeat) else None
+    leader, created = (heartbeat.leader, heartbeat.created) if heartbeat is not None else (None, None)
     if event.transaction is None:
-        return Resume(event.position, event.sequence, leader=leader)
+        return Resume(event.position, event.sequence, leader=leader, created=created)
     begin = Position(event.position.file, event.transaction.begin)
     # a heartbeat names the last transaction that was read, and leaves nothing of it to publish
-    complete = leader is not None or event.end is not None
-    return Resume(begin, event.sequence, event.transaction, event.index, complete, leader)
+    complete = heartbeat is not None or event.end is not None
+    return Resume(begin, event.sequence, event.transaction, event.index, complete, leader, created)
+
+
+def _moment(seconds: int | None) -> str:
+    return f"{datetime.fromtimestamp(seconds or 0, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

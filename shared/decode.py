@@ -38,12 +38,15 @@ def decode(value: bytes, where: str, *, check_values: bool = True) -> Event:
         place, mark, sequence = record["bn_file"], record.get("transaction"), record["sequence"]
         name, offset = _file(place["fileName"]), place["offset"]
         operation = _operation(record, check_values)
+        first = type(operation) is Heartbeat and type(sequence) is int and sequence == -1
+        # only a heartbeat may come before the first operation
+        _require_numbers(0 if first else sequence)
         if mark is None and type(operation) is Heartbeat:
-            _require_numbers(0 if type(sequence) is int and sequence == -1 else sequence, offset)
+            _require_numbers(offset)
             return Event(sequence, Position(name, offset), operation, None, 0, None)
         gtid, begin, time, (committed, number) = mark.get("gtid"), mark["begin"], mark["time"], mark["clock"]
         index, end = mark["event"], mark.get("end")
-        _require_numbers(sequence, offset, begin, time, committed, number, index, 0 if end is None else end)
+        _require_numbers(offset, begin, time, committed, number, index, 0 if end is None else end)
         if time > LATEST_TIME:
             raise ValueError(f"no time of a commit: {time}")
         if gtid is not None and _GTID.fullmatch(gtid) is None:
@@ -58,7 +61,9 @@ def decode(value: bytes, where: str, *, check_values: bool = True) -> Event:
 def _operation(record: dict[str, Any], check_values: bool) -> Query | Rows | Heartbeat:
     operation = record["operation"]
     if operation == "Heartbeat":
-        return Heartbeat(_text(record["leader"]))
+        created, time = record.get("created"), record.get("time")
+        _require_numbers(*(number for number in (created, time) if number is not None))
+        return Heartbeat(_text(record["leader"]), created, time)
     ((kind, payload),) = operation.items()
     return _query(record, payload) if kind == "Query" else _rows(record, kind, payload["rows"], check_values)
 

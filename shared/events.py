@@ -15,7 +15,8 @@ The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py`
     foreign_key_checks   0 when the leader applied these rows without them (rows only)
     database     the default database a Query ran in; writes  the databases it writes; session  its variables
     raw          base64 of a Query's bytes when they are not valid UTF-8
-    leader       server_uuid of the leader (Heartbeat only)
+    leader       server_uuid of the leader; created  when it began the binlog file of bn_file, seconds since 1970;
+                 time  its last sign of life, microseconds since 1970 (Heartbeat only)
 """
 
 from __future__ import annotations
@@ -112,9 +113,14 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The leader's position moved and there was nothing to publish."""
+    """The leader was alive, and had nothing to publish behind the last operation and up to the event's position."""
 
+    #: its server_uuid
     leader: str
+    #: when it began the binlog file of the position, seconds since 1970: another file of the same name differs in it
+    created: int | None = None
+    #: when it gave its last sign of life, microseconds since 1970 by its own clock
+    time: int | None = None
 
 
 class Event(NamedTuple):
@@ -194,6 +200,8 @@ def query_json(query: Query) -> bytes:
     ).encode()
 
 
-def heartbeat_json(leader: str) -> bytes:
+def heartbeat_json(heartbeat: Heartbeat) -> bytes:
     """What Draft.encode needs of a Heartbeat."""
-    return f',"operation":"Heartbeat","leader":"{leader}"'.encode()
+    created = "" if heartbeat.created is None else f',"created":{heartbeat.created}'
+    time = "" if heartbeat.time is None else f',"time":{heartbeat.time}'
+    return f',"operation":"Heartbeat","leader":"{heartbeat.leader}"{created}{time}'.encode()

@@ -36,7 +36,7 @@ CHARSETS = {
     int(number): Charset(*charset)
     for number, charset in json.loads((SEEDS / "leader.json").read_text())["charsets"].items()
 }
-FACTS = LeaderFacts("cdc00000-0000-0000-0000-000000000001", "9.7.0", CHARSETS, 0, START)
+FACTS = LeaderFacts("cdc00000-0000-0000-0000-000000000001", "9.7.0", CHARSETS, 0, START, 0.0)
 FILTERS = Filters(exclude_dbs=("x",))
 DESCRIPTION = b"\4\0" + bytes(94) + b"\1"
 ROWS = (EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cdc_consumer.profile import ConsumerProfile, Follower
 from kit.topic import sealed
-from shared.events import Draft, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
+from shared.events import Draft, Heartbeat, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.profile import Filters, TopicSettings
 from shared.topic import open_writer
 
@@ -106,7 +106,7 @@ class EventLog:
     def heartbeat(self) -> None:
         self._offset += 10
         draft = Draft(json.dumps(resource_uri(RESOURCE, "")), self._position(), None, 0)
-        self.append(draft.encode(heartbeat_json("u"), self.sequence, None))
+        self.append(draft.encode(heartbeat_json(Heartbeat("u")), self.sequence, None))
 
     def append(self, *records: bytes) -> None:
         """Records as they are."""

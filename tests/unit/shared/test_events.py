@@ -62,11 +62,17 @@ def test_rows_keep_their_names(database: str, table: str, position: Position, tr
 
 
 def test_heartbeats() -> None:
-    value = Draft('"flv://srv"', Position("binlog.000001", 4), None, 0).encode(heartbeat_json("uuid"), -1, None)
+    heartbeat = Heartbeat("uuid", 1_700_000_000, 1_700_000_001_000_000)
+    value = Draft('"flv://srv"', Position("binlog.000001", 4), None, 0).encode(heartbeat_json(heartbeat), -1, None)
     assert value == (
-        b'{"uri":"flv://srv","sequence":-1,"bn_file":{"fileName":"binlog.000001","offset":4},"operation":"Heartbeat","leader":"uuid"}'
+        b'{"uri":"flv://srv","sequence":-1,"bn_file":{"fileName":"binlog.000001","offset":4},"operation":"Heartbeat","leader":"uuid","created":1700000000,"time":1700000001000000}'
     )
-    assert decode(value, "here") == Event(-1, Position("binlog.000001", 4), Heartbeat("uuid"), None, 0, None)
+    assert decode(value, "here") == Event(-1, Position("binlog.000001", 4), heartbeat, None, 0, None)
+    transaction = Transaction(None, 4, 1_700_000_000_000_000, (0, 1))
+    value = Draft('"flv://srv"', Position("binlog.000001", 9), transaction, 0).encode(
+        heartbeat_json(heartbeat), -1, None
+    )
+    assert decode(value, "here") == Event(-1, Position("binlog.000001", 9), heartbeat, transaction, 0, None)
 
 
 def test_names_are_encoded_where_a_uri_needs_it() -> None:
