@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -102,7 +103,8 @@ def test_whatever_stands_anywhere_is_exact_or_named(original: Any, data: st.Data
     for _ in range(data.draw(st.integers(1, 3))):
         container, key = data.draw(st.sampled_from(places(value)))
         if data.draw(st.booleans()) or isinstance(container, list):
-            container[key] = data.draw(STRANGE)
+            # a copy: a later change must not reach what the next example draws
+            container[key] = deepcopy(data.draw(STRANGE))
         else:
             del container[key]
     changed = json.dumps(value).encode()
