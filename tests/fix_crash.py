@@ -21,12 +21,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--audits", type=int, default=1, help="how many of a busy leader, undamaged and damaged (%(default)s)"
     )
+    group.addoption("--every-byte", action="store_true", help="alter every byte of a topic, not a sample of them")
     group.addoption("--seed", type=int, help="of the random tests; each failure prints it")
 
 
 @pytest.fixture
 def kills(pytestconfig: pytest.Config) -> int:
     return int(pytestconfig.getoption("kills"))
+
+
+@pytest.fixture
+def every_byte(pytestconfig: pytest.Config) -> bool:
+    return bool(pytestconfig.getoption("every_byte"))
 
 
 @pytest.fixture

@@ -40,6 +40,8 @@ def unpack(first: int, size: int, parts: Iterable[bytes]) -> list[Sealed]:
 def _decompress(part: bytes, size: int) -> bytes:
     """Memory is only asked for once the size is known to be as it must be: what is damaged may claim any."""
     try:
+        if not isinstance(part, bytes):
+            raise ValueError("it is of another type")
         if zstandard.frame_content_size(part) != size:
             raise ValueError("its size is not the one that was stored")
         return zstandard.ZstdDecompressor().decompress(part, max_output_size=size)

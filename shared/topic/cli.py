@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from shared.errors import CdcError, causes
+from shared.errors import CdcError, OffsetGoneError, causes
 from shared.profile import load_topic
 from shared.program import BUG
 from shared.topic import TopicReader, open_reader
@@ -92,7 +92,9 @@ def _print(reader: TopicReader, options: argparse.Namespace, out: BinaryIO) -> N
         start = reader.first_offset()
         if options.tail is not None:
             start = max(start, end - options.tail)
-    if start >= end and not options.follow:
+    if start > end:
+        raise OffsetGoneError(f"the topic ends at offset {end}, and offset {start} is asked for")
+    if start == end and not options.follow:
         return
     reader.seek(start)
     for values in _batches(reader, start, None if options.follow else end):

@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from shared.errors import (
     OffsetGoneError,
-    RecordDamagedError,
     TopicError,
     TopicLinkError,
     TopicLockedError,
     TopicMissingError,
 )
 from shared.topic.batch import pack, unpack
-from shared.topic.embedded_file import SCHEMA, connect, identity, make, named_errors
+from shared.topic.embedded_file import SCHEMA, altered, connect, identity, make, named_errors
 from shared.topic.record import Record, Sealed, cut, damaged, unseal
 
 #: bytes of records in one batch; a larger record has one of its own. A larger batch would hardly be smaller, for
@@ -70,7 +70,7 @@ class EmbeddedWriter:
             db.execute("PRAGMA synchronous = FULL")
             if db.execute("PRAGMA application_id").fetchone()[0] == 0:
                 db.executescript(SCHEMA)
-            self._end = _end(db)
+            self._end = _end(db, self.path)
         except BaseException:
             db.close()
             raise
@@ -79,8 +79,8 @@ class EmbeddedWriter:
 
     def last(self) -> Record | None:
         with named_errors(self.path):
-            row: Row | None = self._db.execute(f"SELECT {COLUMNS} FROM batches ORDER BY first DESC LIMIT 1").fetchone()
-            return list(_records(self._db, self.path, row))[-1] if row else None
+            row = self._db.execute(f"SELECT {COLUMNS} FROM batches ORDER BY first DESC LIMIT 1").fetchone()
+            return list(_records(self._db, self.path, _checked(row, self.path)))[-1] if row else None
 
     def append(self, records: Sequence[Sealed]) -> None:
         if not records:
@@ -132,6 +132,8 @@ class EmbeddedWriter:
 class EmbeddedReader:
     """One reader of a topic file. SQLite's shared memory needs a writable folder; records are never written."""
 
+    return_seconds = 0.0
+
     def __init__(self, path: Path) -> None:
         """Raises TopicMissingError when the topic does not exist."""
         self.path = path
@@ -146,11 +148,11 @@ class EmbeddedReader:
 
     def next_offset(self) -> int:
         with named_errors(self.path):
-            return _end(self._db)
+            return _end(self._db, self.path)
 
     def first_offset(self) -> int:
         with named_errors(self.path):
-            return _start(self._db)
+            return _start(self._db, self.path)
 
     def seek(self, offset: int) -> None:
         self._next = offset
@@ -173,7 +175,7 @@ class EmbeddedReader:
                 time.sleep(POLL_SECONDS)
 
     def _fetch(self) -> list[Record]:
-        end = _end(self._db)
+        end = _end(self._db, self.path)
         if self._next >= end:
             if self._next > end:
                 raise OffsetGoneError(
@@ -191,8 +193,8 @@ class EmbeddedReader:
                 size += row[2]
                 if size >= READ_BYTES or len(records) >= READ_RECORDS:
                     break
-        except (OffsetGoneError, RecordDamagedError):
-            if not records:  # else the next read meets it again
+        except (TopicError, sqlite3.Error, UnicodeDecodeError):
+            if not records:  # else they are what was asked for, and the next read meets the error again
                 raise
         return records
 
@@ -201,9 +203,9 @@ class EmbeddedReader:
         query = f"SELECT {COLUMNS} FROM batches WHERE first >="
         query += " coalesce((SELECT max(first) FROM batches WHERE first <= ?), 0) ORDER BY first"
         for row in self._db.execute(query, (self._next,)):
-            first, count, _, _ = row
+            first, count, _, _ = _checked(row, self.path)
             if not first <= self._next < first + count:
-                start = _start(self._db)
+                start = _start(self._db, self.path)
                 if self._next < start:
                     raise OffsetGoneError(
                         f"topic {self.path} no longer holds offset {self._next}: retention removed it (the next is"
@@ -237,16 +239,23 @@ def _has_schema(db: sqlite3.Connection) -> bool:
     return bool(db.execute("PRAGMA application_id").fetchone()[0])
 
 
-def _end(db: sqlite3.Connection) -> int:
-    if not _has_schema(db):
-        return 0
-    last: tuple[int] | None = db.execute("SELECT first + count FROM batches ORDER BY first DESC LIMIT 1").fetchone()
-    return last[0] if last else 0
+def _end(db: sqlite3.Connection, path: Path) -> int:
+    """Offset of the next record."""
+    return _edge(db, path, "SELECT first + count FROM batches ORDER BY first DESC LIMIT 1")
 
 
-def _start(db: sqlite3.Connection) -> int:
+def _start(db: sqlite3.Connection, path: Path) -> int:
     """Offset of the oldest record."""
-    if not _has_schema(db):
-        return 0
-    first: int | None = db.execute("SELECT min(first) FROM batches").fetchone()[0]
-    return first or 0
+    return _edge(db, path, "SELECT first FROM batches ORDER BY first LIMIT 1")
+
+
+def _edge(db: sqlite3.Connection, path: Path, query: str) -> int:
+    row = db.execute(query).fetchone() if _has_schema(db) else None
+    return int(_checked(row, path)[0]) if row else 0
+
+
+def _checked(row: Any, path: Path) -> Any:
+    """A row whose numbers are some: any column of SQLite's may hold any value. Raises TopicError."""
+    if not all(isinstance(value, int) for value in row[:3]):
+        raise altered(path, "a number of a batch is none")
+    return row

@@ -23,23 +23,27 @@ FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 #: A batch is a row, and a very large one goes on in `parts`. `first` is the offset of its first record, `count` how
 #: many it has, `appended` when (milliseconds since 1970), `size` its bytes unpacked, `records` what `batch.pack` made.
+TABLES = [
+    """CREATE TABLE batches (
+    first INTEGER PRIMARY KEY, count INTEGER NOT NULL, appended INTEGER NOT NULL, size INTEGER NOT NULL,
+    records BLOB NOT NULL)""",
+    "CREATE TABLE parts (first INTEGER, part INTEGER, records BLOB NOT NULL, PRIMARY KEY (first, part)) WITHOUT ROWID",
+]
 SCHEMA = f"""
 BEGIN IMMEDIATE;
-CREATE TABLE batches (
-    first INTEGER PRIMARY KEY, count INTEGER NOT NULL, appended INTEGER NOT NULL, size INTEGER NOT NULL,
-    records BLOB NOT NULL);
-CREATE TABLE parts (first INTEGER, part INTEGER, records BLOB NOT NULL, PRIMARY KEY (first, part)) WITHOUT ROWID;
+{";".join(TABLES)};
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """
 
 NO_TOPIC = "this is no topic; move the file away or name another topic"
+ALTERED = f"the file was altered; {ALTERED_ADVICE}"
 #: SQLite's words, and what they mean here
 REASONS = {
     "full": "the disk is full or failing",
     "disk I/O": "the disk is full or failing, or the file was cut",
-    "malformed": f"the file was altered; {ALTERED_ADVICE}",
+    "malformed": ALTERED,
     "readonly": "this user must be allowed to write to file and folder, for reading too: SQLite shares memory there",
     "unable to open": "it is no file, or this user may not read and write it",
     "not a database": NO_TOPIC,
@@ -61,6 +65,13 @@ def named_errors(path: Path) -> Iterator[None]:
         if any(word in str(error) for word in SURPRISES) and not _begins_as_sqlite(path):
             meaning = OVERWRITTEN
         raise TopicError(f"topic {path}: {meaning} ({error})" if meaning else f"topic {path}: {error}") from None
+    except UnicodeDecodeError:  # SQLite quotes what it does not understand in its message, and Python cannot read that
+        raise altered(path, "it is not what SQLite expects") from None
+
+
+def altered(path: Path, what: str) -> TopicError:
+    """The error for a file that is not what its writer made; `what` says how that is known."""
+    return TopicError(f"topic {path}: {ALTERED} ({what})")
 
 
 def _begins_as_sqlite(path: Path) -> bool:
@@ -110,22 +121,29 @@ def connect(path: Path, readonly: bool) -> sqlite3.Connection:
     try:
         # No mmap: reading is not faster with it, and every page that was read would count as memory of this process.
         connection.execute("PRAGMA mmap_size = 0")
-        # first: the writer may be creating the topic right now, and sets all three at once
-        empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        found, version = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
-        if found == APPLICATION_ID and version != FORMAT:
-            raise TopicError(
-                f"{path} is a topic of format {version}, and this version knows format {FORMAT} only; start an empty"
-                " topic (another name, or move the file away) and load the follower anew"
-            )
-        if not (empty and found == 0) and found != APPLICATION_ID:
-            raise TopicError(f"topic {path}: {NO_TOPIC}")
+        _recognize(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _recognize(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise TopicError unless the file is a topic, or empty."""
+    # first: the writer may be creating the topic right now, and sets all three at once
+    tables = [
+        sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+    ]
+    found, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    if found == APPLICATION_ID and version != FORMAT:
+        raise TopicError(
+            f"{path} is a topic of format {version}, and this version knows format {FORMAT} only; start an empty topic"
+            " (another name, or move the file away) and load the follower anew"
+        )
+    if found != APPLICATION_ID and (tables or found):
+        raise TopicError(f"topic {path}: {NO_TOPIC}")
+    if tables not in ([], TABLES):
+        raise altered(path, "its tables are not as they were made")
 
 
 def _require_access(path: Path) -> None:

@@ -17,6 +17,7 @@ from kit.topic import sealed
 
 from shared.topic.cli import cut, main
 from shared.topic.embedded import EmbeddedWriter
+from shared.topic.record import Sealed, seal
 
 PLACE = '"bn_file":{"fileName":"binlog.000003","offset":233}'
 REST = ',"database":"d","session":{"sql_mode":0},"transaction":{"begin":1,"event":0,"time":2,"clock":[0,1],"end":9}}'
@@ -73,7 +74,6 @@ def command(*arguments: object) -> list[str]:
         (["--cut", "--all"], DEMO),
         (["--from", "1"], RECORDS[1:3]),
         (["--from", "4"], []),
-        (["--from", "99"], []),
         (["--tail", "2"], RECORDS[2:3]),
         (["--tail", "2", "--all"], RECORDS[2:]),
         (["--tail", "99", "--all"], RECORDS),
@@ -111,6 +111,25 @@ def test_errors_are_one_line(
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("cdc-topic: ") and err.count("\n") == 1 and message in err
+
+
+def test_a_beginning_after_the_end(profile: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for options in ([], ["--follow"]):
+        assert main([str(profile), "--from", "99", *options]) == 1
+        assert capfd.readouterr() == ("", "cdc-topic: the topic ends at offset 4, and offset 99 is asked for\n")
+
+
+def test_a_record_that_was_altered(profile: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What stands before it is printed."""
+    value, key = seal(RECORDS[0].encode())
+    with closing(EmbeddedWriter(tmp_path / "t.topic")) as writer:
+        writer.append([seal(b"{}"), Sealed(value.replace(b"CREATE", b"cREATE"), key), seal(b"{}")])
+    assert main([str(profile), "--all"]) == 1
+    out, err = capfd.readouterr()
+    assert out == "".join(line + "\n" for line in [*RECORDS, "{}"])
+    assert err.startswith(
+        f"cdc-topic: topic {tmp_path / 't.topic'} offset 5 does not match its checksum: it was altered"
+    )
 
 
 def test_retention_moves_the_beginning(profile: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
