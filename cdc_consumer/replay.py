@@ -82,7 +82,7 @@ class Replay:
         if self._exit_at_end and self._end is None:
             self._end = reader.next_offset()
         mark = worker.own.start
-        continue_after(mark, reader, self._profile.topic.name)
+        continue_after(mark, reader, self._profile.topic.name, self._stopping)
         logger.info(
             "replaying topic %s from offset %d (sequence %d, leader %s:%d) into %s, MySQL %s, %s",
             self._profile.topic.name, mark.offset + 1, mark.sequence + 1, mark.file or "start", mark.leader_offset,

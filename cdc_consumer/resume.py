@@ -31,8 +31,9 @@ def open_topic(settings: TopicSettings, stopping: Stopping, wait: bool) -> Topic
     while not stopping():
         try:
             return open_reader(settings)
-        except TopicMissingError as error:
-            if not wait:
+        except (TopicMissingError, TopicLinkError) as error:
+            # a cluster that was reached once may be away for a while
+            if not wait or not (told or isinstance(error, TopicMissingError)):
                 raise
             if not told:
                 logger.info("waiting for the topic: %s", causes(error))
@@ -41,22 +42,37 @@ def open_topic(settings: TopicSettings, stopping: Stopping, wait: bool) -> Topic
     return None
 
 
-def continue_after(mark: Mark, reader: TopicReader, name: str) -> None:
+def continue_after(mark: Mark, reader: TopicReader, name: str, stopping: Stopping) -> None:
     """Make the reader continue after the follower's position. Raises OffsetGoneError when the topic does not.
 
-    `name` is the topic's.
+    `name` is the topic's. A topic that ends too early is given the time that it may need to come back, unless the
+    program is asked to stop.
     """
-    if mark.offset >= 0:
+    if mark.offset >= 0 and _reaches(mark, reader, name, stopping):
         _check(mark, reader, name)
     reader.seek(mark.offset + 1)
 
 
+def _reaches(mark: Mark, reader: TopicReader, name: str, stopping: Stopping) -> bool:
+    """Whether the topic holds what the follower has applied; False when asked to stop before that is known."""
+    deadline = time.monotonic() + reader.return_seconds
+    told = False
+    while (end := reader.next_offset()) <= mark.offset:
+        short = f"topic {name} ends at offset {end}, and the follower has applied offset {mark.offset}"
+        if time.monotonic() >= deadline:
+            away = "a server that has them is away (start it, and then this again), or " if told else ""
+            raise OffsetGoneError(f"{short}: {away}{ADVICE}")
+        if not told:
+            told = True
+            logger.warning("%s: waiting up to %.0f s for the rest to come back", short, reader.return_seconds)
+        sleep(MISSING_SECONDS, stopping)
+        if stopping():
+            return False
+    return True
+
+
 def _check(mark: Mark, reader: TopicReader, name: str) -> None:
-    end = reader.next_offset()
-    if end <= mark.offset:
-        raise OffsetGoneError(
-            f"topic {name} ends at offset {end}, and the follower has applied offset {mark.offset}: {ADVICE}"
-        )
+    """Compare the record that the follower applied last with what the topic holds there."""
     reader.seek(mark.offset)
     try:
         record = _first_record(reader, name)

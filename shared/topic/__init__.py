@@ -33,6 +33,9 @@ class TopicWriter(Protocol):
 class TopicReader(Protocol):
     """A consumer's side."""
 
+    #: seconds within which a topic that ends before what was read from it may come back to its length; 0 when it cannot
+    return_seconds: float
+
     def first_offset(self) -> int:
         """Offset of the oldest record still held; 0 for a topic that has never held one."""
 

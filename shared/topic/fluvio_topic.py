@@ -31,6 +31,9 @@ IDLE_SECONDS = 15.0
 RETENTION_SECONDS = (10, (1 << 32) - 1)
 #: a read stops after about this many bytes, so that memory stays flat
 READ_BYTES = 4 << 20
+#: A replica that took over may lack what readers have seen already. It has it again when the one before is back, or
+#: when the producer, which asks for the last record, has sent it again (seconds).
+RETURN_SECONDS = 60.0
 #: replicas that stay late are told of this often (seconds)
 REMINDER_SECONDS = 60.0
 
@@ -195,6 +198,8 @@ class FluvioWriter:
 
 class FluvioReader:
     """Reads a topic. Stays usable after a TopicLinkError: the next call connects anew where it was."""
+
+    return_seconds = RETURN_SECONDS
 
     def __init__(self, settings: TopicSettings) -> None:
         """Raises TopicMissingError when the topic does not exist, TopicLinkError when the cluster does not answer."""

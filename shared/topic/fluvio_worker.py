@@ -179,7 +179,7 @@ class _Worker:
             self.alarm(self._seconds)
             end = self._client.end()
             if offset > end:
-                raise FluvioFailure("gone", f"it ends at offset {end}, before {offset}: it was created anew or cut")
+                raise FluvioFailure("link", f"it ends at offset {end}, before {offset}")
             records = self._client.records(offset)
             faulthandler.cancel_dump_traceback_later()
             send(OPENED)

@@ -39,7 +39,7 @@ def test_a_cluster_that_never_answers(double: FluvioDouble, topic: TopicSettings
     double.silent = True
     for engine in (FluvioWriter, FluvioReader):
         started = time.monotonic()
-        with pytest.raises(TopicLinkError, match="no answer within 2 s"):
+        with pytest.raises(TopicLinkError, match=r"no answer within [2-4] s"):
             engine(topic)
         assert time.monotonic() - started < 6
 
@@ -126,7 +126,7 @@ def test_an_answer_that_never_comes(
 ) -> None:
     """The wheel would send the request again, and the cluster store it again."""
     double.produce.append("silent")
-    with pytest.raises(TopicLinkError, match="no answer within 2 s"):
+    with pytest.raises(TopicLinkError, match=r"no answer within [2-4] s"):
         open_writer().append(sealed(VALUES))
     assert double.stored == 1
     assert open_writer().last() == Record(3, b"3")
@@ -377,9 +377,12 @@ def test_a_topic_deleted_and_created_anew(double: FluvioDouble, writer: FluvioWr
     double.disconnect()
     with pytest.raises(TopicLinkError):
         read(reader, 1)
-    with pytest.raises(OffsetGoneError, match="ends at offset 0, before 4"):
+    with pytest.raises(TopicLinkError, match="ends at offset 0, before 4"):
         read(reader, 1)
     del double.logs["t-1"]
     double.disconnect()
-    with pytest.raises(TopicMissingError):
+    with pytest.raises(TopicMissingError, match="it does not exist; start its producer first"):
         FluvioReader(reader._topic.settings)
+    for ask in (reader.next_offset, writer.last):
+        with pytest.raises(TopicMissingError, match="it was deleted; its producer makes it anew"):
+            ask()
