@@ -56,14 +56,16 @@ class Session:
         return self._trial.run(steps)
 
     def guard(self, name: object, action: Callable[[], None]) -> None:
-        """Do this; a script may leave servers that cannot go on."""
-        try:
-            action()
-        except (MySQLError, OSError, ServerError) as error:
-            print(f"{name}: not tried: {type(error).__name__}: {error}", flush=True)
-            self.counts["not tried"] += 1
-            self._trial = None
-            self._stack.close()
+        """Do this; a script may leave servers that cannot go on, also to the one after it, which then is tried again."""
+        for again in (True, False):
+            try:
+                return action()
+            except (MySQLError, OSError, ServerError) as error:
+                self._trial = None
+                self._stack.close()
+                if not again:
+                    print(f"{name}: not tried: {type(error).__name__}: {error}", flush=True)
+                    self.counts["not tried"] += 1
 
     def file(self, path: Path, innodb: bool) -> None:
         """Try one file and say how it went."""

@@ -37,6 +37,13 @@ VALUES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("default_week_format", ("0", "3")),
     ("div_precision_increment", ("4", "9")),
 )
+#: those that a binlog does not tell
+UNLOGGED = (
+    "innodb_strict_mode",
+    "default_week_format",
+    "div_precision_increment",
+    "sql_generate_invisible_primary_key",
+)
 NAMES = (
     "utf8mb4", "utf8mb4", "latin1", "gbk", "utf8mb3", "binary", "cp1251", "utf8mb4 COLLATE utf8mb4_0900_bin",
     "utf8mb4 COLLATE utf8mb4_0900_as_cs", "utf8mb4 COLLATE utf8mb4_ja_0900_as_cs",

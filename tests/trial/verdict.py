@@ -45,7 +45,7 @@ class Verdict:
         said += [", ".join(map(str, self.items[:4])) + (" ..." if len(self.items) > 4 else "")] if self.items else []
         said += list(self.sentences)
         said += [f"native: {self.native}"] if self.native else ["native: equal"] if self.kind != EQUAL else []
-        return "; ".join(said)
+        return " ".join("; ".join(said).split())
 
 
 def judge(leader: Contents, follower: Contents, native: Contents, sentences: tuple[str, ...], error: str) -> Verdict:
