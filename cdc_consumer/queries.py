@@ -16,6 +16,7 @@ from shared.errors import DivergedError, EventError, FollowerError
 from shared.events import Query
 from shared.filters import DatabaseFilter
 from shared.mysql import quote_name
+from shared.statements.heads import Statement
 
 logger = logging.getLogger(__name__)
 
@@ -85,15 +86,12 @@ class QueryReplay:
             self._worker.commit(mark_of(step.event, step.offset))
 
     def _run(self, step: Step, reading: QueryReading) -> None:
-        worker, query = self._worker, reading.query
+        worker = self._worker
         worker.settle()
         gtid = worker.gtids.usable(step.event.gtid)
-        if gtid is not None:
-            # a session that ended between the statement and the position; MySQL remembers the GTID
-            done = worker.gtids.executed(gtid)
-        else:
-            done = self._ran_before(step, query.writes or reading.statement.databases)
-        if not done:
+        # the last session may have ended between the statement and the position; MySQL remembers the GTID
+        ran = self._ran_before(step, reading.statement) if gtid is None else worker.gtids.executed(gtid)
+        if not ran:
             try:
                 worker.run(reading.sql, self._default_database(reading), reading.settings, gtid, reading.about)
             except FollowerError:
@@ -102,10 +100,10 @@ class QueryReplay:
                 raise
         self._own.advance(mark_of(step.event, step.offset))
 
-    def _ran_before(self, step: Step, databases: tuple[str, ...]) -> bool:
+    def _ran_before(self, step: Step, statement: Statement) -> bool:
         """True when the last session ran this statement and ended before it wrote the position."""
         sequence, intent = step.event.sequence, self._own.intent
-        now = fingerprint(self._worker.ask, databases)
+        now = fingerprint(self._worker.ask, statement)
         if intent is not None and intent.sequence == sequence:
             return intent.fingerprint != now
         self._own.intend(Intent(sequence, now))

@@ -1,89 +1,118 @@
-"""A digest of everything a statement can change in some databases, rows excepted.
+"""A digest of what a statement is about to change, and of nothing else.
 
 Without GTIDs it tells whether a statement that commits by itself ran before a crash: two equal fingerprints mean that
-nothing of it is there. The ids that InnoDB gives to tables and tablespaces make a RENAME that swaps two identical
-tables, or a TRUNCATE, visible.
+nothing of it is there, and then it may run. What leaves no trace in them does no harm when it runs twice: TRUNCATE, or
+an ALTER that changes nothing. It reads the objects the statement names, so it costs the same in any database, and what
+others do to other objects does not matter.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cdc_consumer.follower.tables import Ask
 from cdc_consumer.sql import literals
 from shared.mysql import quote_name
+from shared.statements.heads import Statement
 
 #: the next value of a counter is data, and an ALTER of nothing else may run twice
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
-def fingerprint(ask: Ask, databases: Sequence[str]) -> str:
-    """64 hexadecimal digits. Needs the privilege PROCESS, and to see the objects of the databases."""
+def fingerprint(ask: Ask, statement: Statement) -> str:
+    """64 hexadecimal digits. Needs the privilege PROCESS, and to see the objects the statement names."""
     digest = hashlib.sha256()
-    for database in sorted(set(databases)):
-        for fact in _facts(ask, database):
-            digest.update(repr(fact).encode("utf-8", "surrogateescape"))
+    facts = _FACTS[statement.kind]
+    # an index is told by its table, which the statement names second
+    targets = statement.targets[1:] if statement.kind == "INDEX" else statement.targets
+    for database, name in targets:
+        digest.update(repr((database, name, *facts(ask, database, name))).encode("utf-8", "surrogateescape"))
+        if statement.kind == "TABLE" and len(targets) > 1 and statement.verb != "DROP":
+            # two tables may change places and look as before; the ids that InnoDB gave them tell
+            digest.update(repr(ask(_innodb_ids(database, name))).encode())
     return digest.hexdigest()
 
 
-def _facts(ask: Ask, database: str) -> Iterator[Any]:
-    name = literals.text(database)
-    yield database
+def _table(ask: Ask, database: str, name: str) -> Iterator[Any]:
+    found = ask(
+        f"SELECT TABLE_TYPE FROM information_schema.TABLES WHERE {_is('TABLE', 'SCHEMA', database)}"
+        f" AND {_is('TABLE', 'NAME', name)}"
+    )
+    yield found
+    for (kind,) in found:
+        if kind == "BASE TABLE":
+            ((_, create),) = ask(f"SHOW CREATE TABLE {quote_name(database)}.{quote_name(name)}")
+            yield _COUNTER.sub("", create)
+        else:
+            yield from _view(ask, database, name)
+
+
+def _view(ask: Ask, database: str, name: str) -> Iterator[Any]:
     yield ask(
-        "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME, DEFAULT_ENCRYPTION, OPTIONS"
+        "SELECT VIEW_DEFINITION, CHECK_OPTION, DEFINER, SECURITY_TYPE, CHARACTER_SET_CLIENT, COLLATION_CONNECTION"
+        f" FROM information_schema.VIEWS WHERE {_is('TABLE', 'SCHEMA', database)} AND {_is('TABLE', 'NAME', name)}"
+    )
+
+
+def _database(ask: Ask, database: str, name: str) -> Iterator[Any]:
+    yield ask(
+        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME, DEFAULT_ENCRYPTION, OPTIONS"
         " FROM information_schema.SCHEMATA JOIN information_schema.SCHEMATA_EXTENSIONS USING (SCHEMA_NAME)"
-        f" WHERE SCHEMA_NAME = {name}"
-    )
-    tables = ask(
-        "SELECT TABLE_NAME FROM information_schema.TABLES"
-        f" WHERE TABLE_SCHEMA = {name} AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME"
-    )
-    for (table,) in tables:
-        ((_, create),) = ask(f"SHOW CREATE TABLE {quote_name(database)}.{quote_name(table)}")
-        yield _COUNTER.sub("", create)
-    yield ask(
-        "SELECT TABLE_NAME, VIEW_DEFINITION, CHECK_OPTION, DEFINER, SECURITY_TYPE, CHARACTER_SET_CLIENT,"
-        f" COLLATION_CONNECTION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = {name} ORDER BY TABLE_NAME"
-    )
-    yield ask(
-        "SELECT TRIGGER_NAME, EVENT_MANIPULATION, EVENT_OBJECT_TABLE, ACTION_ORDER, ACTION_STATEMENT, ACTION_TIMING,"
-        " SQL_MODE, DEFINER, CREATED FROM information_schema.TRIGGERS"
-        f" WHERE TRIGGER_SCHEMA = {name} ORDER BY TRIGGER_NAME"
-    )
-    yield ask(
-        "SELECT ROUTINE_TYPE, ROUTINE_NAME, DTD_IDENTIFIER, ROUTINE_DEFINITION, IS_DETERMINISTIC, SQL_DATA_ACCESS,"
-        " SECURITY_TYPE, SQL_MODE, ROUTINE_COMMENT, DEFINER, CREATED, LAST_ALTERED FROM information_schema.ROUTINES"
-        f" WHERE ROUTINE_SCHEMA = {name} ORDER BY ROUTINE_TYPE, ROUTINE_NAME"
-    )
-    yield ask(
-        "SELECT EVENT_NAME, EVENT_DEFINITION, EXECUTE_AT, INTERVAL_VALUE, INTERVAL_FIELD, SQL_MODE, STARTS, ENDS,"
-        " STATUS, ON_COMPLETION, EVENT_COMMENT, DEFINER, CREATED, LAST_ALTERED FROM information_schema.EVENTS"
-        f" WHERE EVENT_SCHEMA = {name} ORDER BY EVENT_NAME"
-    )
-    if ask(
-        "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'LIBRARIES'"
-    ):
-        yield ask(
-            "SELECT LIBRARY_NAME, LIBRARY_DEFINITION, CREATED, LAST_ALTERED FROM information_schema.LIBRARIES"
-            f" WHERE LIBRARY_SCHEMA = {name} ORDER BY LIBRARY_NAME"
-        )
-    yield ask(
-        "SELECT NAME, TABLE_ID, SPACE FROM information_schema.INNODB_TABLES"
-        f" WHERE {_innodb_names(database)} ORDER BY NAME"
+        f" WHERE {_is('SCHEMA', 'NAME', database)}"
     )
 
 
-def _innodb_names(database: str) -> str:
-    """Selects the tables of a database by the names of their files, where other letters are written as @ and a code.
+def _listed(view: str, columns: str, kind: str = "") -> Callable[[Ask, str, str], Iterator[Any]]:
+    """What a view of information_schema says of an object; `view` is ROUTINES, EVENTS or LIBRARIES."""
+    prefix = view[:-1] if view != "LIBRARIES" else "LIBRARY"
 
-    Of a name with letters beyond ASCII the code is not known here: every database with such letters is taken.
-    """
-    folder = "SUBSTRING_INDEX(NAME, '/', 1)"
-    if database.isascii():
-        name = "".join(letter if letter in _PLAIN else f"@{ord(letter):04x}" for letter in database)
-        return f"{folder} = {literals.text(name)}"
-    return f"{folder} LIKE '%@%'"
+    def facts(ask: Ask, database: str, name: str) -> Iterator[Any]:
+        which = f"{_is(prefix, 'SCHEMA', database)} AND {_is(prefix, 'NAME', name)}"
+        yield ask(f"SELECT {columns} FROM information_schema.{view} WHERE {which}{kind}")
+
+    return facts
+
+
+_ROUTINE = (
+    "DTD_IDENTIFIER, ROUTINE_DEFINITION, IS_DETERMINISTIC, SQL_DATA_ACCESS, SECURITY_TYPE, SQL_MODE, ROUTINE_COMMENT,"
+    " DEFINER, CREATED, LAST_ALTERED"
+)
+_EVENT = (
+    "EVENT_DEFINITION, EXECUTE_AT, INTERVAL_VALUE, INTERVAL_FIELD, SQL_MODE, STARTS, ENDS, STATUS, ON_COMPLETION,"
+    " EVENT_COMMENT, DEFINER, CREATED, LAST_ALTERED"
+)
+
+#: what tells each kind of object; those of one name
+_FACTS: dict[str, Callable[[Ask, str, str], Iterator[Any]]] = {
+    "TABLE": _table,
+    "INDEX": _table,
+    "VIEW": _view,
+    "DATABASE": _database,
+    "PROCEDURE": _listed("ROUTINES", _ROUTINE, " AND ROUTINE_TYPE = 'PROCEDURE'"),
+    "FUNCTION": _listed("ROUTINES", _ROUTINE, " AND ROUTINE_TYPE = 'FUNCTION'"),
+    "EVENT": _listed("EVENTS", _EVENT),
+    "LIBRARY": _listed("LIBRARIES", "LIBRARY_DEFINITION, CREATED, LAST_ALTERED"),
+}
+
+
+def _is(object_kind: str, part: str, name: str) -> str:
+    return f"{object_kind}_{part} = {literals.text(name)}"
+
+
+def _innodb_ids(database: str, table: str) -> str:
+    """Selects the ids of a table and of its partitions by the names of their files."""
+    names = "NAME LIKE '%@%'"
+    if database.isascii() and table.isascii():
+        name = f"{_file_name(database)}/{_file_name(table)}"
+        names = f"NAME = {literals.text(name)} OR LEFT(NAME, {len(name) + 1}) = {literals.text(name + '#')}"
+    # of a name with letters beyond ASCII the code is not known here: every table with such letters is taken
+    return f"SELECT NAME, TABLE_ID, SPACE FROM information_schema.INNODB_TABLES WHERE {names} ORDER BY NAME"
+
+
+def _file_name(name: str) -> str:
+    """A name as its file has it: other characters than letters and digits are written as @ and a code."""
+    return "".join(letter if letter in _PLAIN else f"@{ord(letter):04x}" for letter in name)

@@ -48,7 +48,7 @@ class Intent:
     """A statement that commits by itself and was about to run: without GTIDs only this tells whether it did."""
 
     sequence: int
-    #: of the databases it writes, before it
+    #: of what it names, before it
     fingerprint: str
 
 

@@ -43,8 +43,10 @@ class Statement:
     name: str
     #: databases it writes, in the order it mentions them
     databases: tuple[str, ...]
+    #: database and name of each object it names as written; of an index itself, then its table
+    targets: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     #: where its rows follow in the same transaction (CREATE TABLE ... SELECT): the statement that creates the table
-    #: without them; as it follows from the text, nothing is compared by it
+    #: without them
     empty: bytes | None = field(default=None, compare=False)
 
 
@@ -82,7 +84,8 @@ def _read(tokens: Tokens, database: str, charset: str, filled: bool) -> Statemen
     targets = read(tokens, database)
     if not targets:
         return Statement(verb, "MAINTENANCE", "", ())
-    return Statement(verb, kind, targets[0][1], tuple(dict.fromkeys(home for home, _ in targets)))
+    databases = tuple(dict.fromkeys(home for home, _ in targets))
+    return Statement(verb, kind, targets[0][1], databases, tuple(targets))
 
 
 def _head(tokens: Tokens, charset: str) -> str:

@@ -83,8 +83,8 @@ def index(tokens: Tokens, database: str) -> Targets:
         if tokens.at_end:
             raise Unreadable("ON is missing")
         tokens.advance()
-    ((home, _),) = one_object(tokens, database)
-    return [(home, name)]
+    ((home, table),) = one_object(tokens, database)
+    return [(home, name), (home, table)]
 
 
 def database_name(tokens: Tokens, database: str) -> Targets:

@@ -174,6 +174,8 @@ ONCE = [
     "RENAME TABLE t TO x, u TO t, x TO u",
     "DROP TABLE t",
     "CREATE TABLE w (id INT)",
+    "CREATE INDEX i ON t (name)",
+    "DROP TABLE t, e",
     "CREATE PROCEDURE p() SELECT 1",
     "CREATE VIEW v AS SELECT 1",
     "ALTER TABLE p EXCHANGE PARTITION a WITH TABLE e",
@@ -206,6 +208,37 @@ def test_a_crash_around_a_statement(stage: Stage, sql: str, crash: str, monkeypa
     elif "EXCHANGE" in sql:
         assert stage.rows("e") == [(1,)]
         assert stage.rows("p") == []
+
+
+@pytest.mark.parametrize("sql", ["CREATE INDEX i ON t (name)", "DROP TABLE t", "ALTER TABLE t ADD c INT"])
+def test_what_others_do_is_not_taken_for_the_statement(stage: Stage, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another table of the same database is altered and rebuilt after a crash before the statement."""
+    stage.create()
+    stage.create(table="u")
+    stage.replay()
+    stage.log.ddl(sql, stage.database)
+    with monkeypatch.context() as patch:
+        crash_at(patch, "run")
+        with pytest.raises(CrashError):
+            stage.replay()
+    stage.server.execute(f"OPTIMIZE TABLE {stage.database}.u", f"ALTER TABLE {stage.database}.u ADD c INT")
+    stage.replay()
+    tables = stage.server.execute(f"SHOW TABLES FROM {stage.database}")
+    if "DROP" in sql:
+        assert tables == [("u",)]
+    else:
+        created = stage.server.execute(f"SHOW CREATE TABLE {stage.table}")[0][1]
+        assert "KEY `i`" in created or "`c` int" in created
+
+
+def test_a_statement_costs_the_same_among_many_tables(stage: Stage) -> None:
+    stage.create()
+    for number in range(30):
+        stage.create(table=f"t{number}")
+    before = stage.server.execute("SHOW GLOBAL STATUS LIKE 'Com_show_create_table'")[0][1]
+    stage.replay()
+    after = stage.server.execute("SHOW GLOBAL STATUS LIKE 'Com_show_create_table'")[0][1]
+    assert int(after) - int(before) <= 31
 
 
 def test_a_statement_that_failed_runs_after_the_repair(stage: Stage) -> None:
