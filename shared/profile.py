@@ -30,6 +30,8 @@ SHOWN_LENGTH = 60
 #: days that a record may be kept: a minute or two, a century
 RETENTION_DAYS = (0.001, 36_500.0)
 
+#: SPUs that may keep one topic
+MOST_REPLICAS = 32
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -89,6 +91,22 @@ class Tls(Table):
         if self.cert is not None and self.key is not None:
             context.load_cert_chain(expand(self.cert, "cert"), expand(self.key, "key"), password=_refuse_passphrase)
         return context
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTls(Tls):
+    """How the connection to a Fluvio cluster is encrypted, and what is verified."""
+
+    #: the name that the cluster's certificate must be for
+    domain: str | None = None
+
+    def check(self, name: str) -> None:
+        if self.mode not in ("required", "verify-identity"):
+            raise ProfileError(f"{name}mode must be required or verify-identity, not {_shown(self.mode)}")
+        missing = [key for key in ("domain", "ca", "cert", "key") if self.verified and getattr(self, key) is None]
+        if missing:
+            raise ProfileError(f'{name}mode = "{self.mode}" needs {name}{missing[0]}')
+        Tls.check(self, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +176,10 @@ class TopicSettings(Table):
     endpoint: str | None = None
     #: days a record is kept, told to the writer; without it for ever
     retention_days: float | None = None
+    #: fluvio: how many servers keep each record, told to the writer, which creates the topic
+    replication: int = 1
+    #: fluvio: how the connection to `endpoint` is encrypted
+    tls: ClusterTls | None = None
 
     def check(self, name: str) -> None:
         if self.backend not in ("embedded", "fluvio"):
@@ -167,16 +189,22 @@ class TopicSettings(Table):
         if len(self.name) > TOPIC_NAME_LENGTH:
             raise ProfileError(f"{name}name may have {TOPIC_NAME_LENGTH} characters, not {len(self.name)}")
         expand(self.path, f"{name}path")
-        if self.endpoint is not None and self.backend != "fluvio":
-            raise ProfileError(f'{name}endpoint needs {name}backend = "fluvio"')
+        for key, given in (("endpoint", self.endpoint is not None), ("replication", self.replication != 1)):
+            if given and self.backend != "fluvio":
+                raise ProfileError(f'{name}{key} needs {name}backend = "fluvio"')
+        if self.tls is not None and self.endpoint is None:
+            raise ProfileError(f"[{name}tls] needs {name}endpoint; the active Fluvio profile has TLS of its own")
+        if not 1 <= self.replication <= MOST_REPLICAS:
+            raise ProfileError(f"{name}replication must be 1 to {MOST_REPLICAS}, not {_shown(self.replication)}")
         shortest, longest = RETENTION_DAYS
         if self.retention_days is not None and not shortest <= self.retention_days <= longest:
             raise ProfileError(f"{name}retention_days must be {shortest} to {longest:g}, not {self.retention_days}")
 
     def check_read_only(self, name: str) -> None:
         """Raise ProfileError for a key that only the topic's writer heeds."""
-        if self.retention_days is not None:
-            raise ProfileError(f"{name}retention_days is for the producer's profile, which writes the topic")
+        for key, given in (("retention_days", self.retention_days is not None), ("replication", self.replication != 1)):
+            if given:
+                raise ProfileError(f"{name}{key} is for the producer's profile, which writes the topic")
 
 
 def load(path: str | Path, kind: type[T]) -> T:

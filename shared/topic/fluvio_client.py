@@ -76,8 +76,13 @@ def failure(error: BaseException) -> FluvioFailure:
 class FluvioClient:
     """One topic on one cluster. Every method may hang for ever and raises what `failure` explains."""
 
-    def __init__(self, topic: str, endpoint: str | None) -> None:
-        """`endpoint` None stands for the active Fluvio profile."""
+    def __init__(
+        self, topic: str, endpoint: str | None, tls: Sequence[str | None] | None = None, replication: int = 1
+    ) -> None:
+        """`endpoint` None stands for the active Fluvio profile; `tls` are domain, key, cert and ca, None for no TLS.
+
+        With None as domain nobody is verified. `replication` is told to the cluster when the topic is created.
+        """
         # read by the wheel's runtime, once
         os.environ["FLV_CLIENT_MAX_FETCH_BYTES"] = str(FETCH_BYTES)
         os.environ["FLV_SOCKET_WAIT"] = str(SOCKET_WAIT_SECONDS)
@@ -87,6 +92,8 @@ class FluvioClient:
         self._wheel: Any = fluvio
         self._topic = topic
         self._endpoint = endpoint
+        self._tls = tls
+        self._replication = replication
         self._producer: Any = None
         #: whether a replica was late for the last append
         self._late = False
@@ -95,7 +102,12 @@ class FluvioClient:
 
     def _config(self) -> Any:
         wheel = self._wheel.FluvioConfig
-        return wheel.load() if self._endpoint is None else wheel.new(self._endpoint)
+        config = wheel.load() if self._endpoint is None else wheel.new(self._endpoint)
+        if self._tls is not None and self._tls[0] is None:
+            config.set_anonymous_tls()
+        elif self._tls is not None:
+            config.set_tls_file_paths(*self._tls)
+        return config
 
     def _connect(self) -> Any:
         """A new connection each time: an old one never sees new topics once the cluster's controller restarted."""
@@ -172,7 +184,8 @@ class FluvioClient:
             self._require_one_partition(admin)
             return
         limit()
-        spec = self._wheel.TopicSpec.create().with_retention_time(retention_seconds)
+        spec = self._wheel.TopicSpec.create().with_replications(self._replication)
+        spec = spec.with_retention_time(retention_seconds)
         spec = spec.with_max_partition_size(1 << 50)  # a pebibyte; by default the oldest records go at 100 GB
         try:
             admin.create_topic(self._topic, spec.build())

@@ -15,7 +15,7 @@ from shared.errors import (
     TopicLinkError,
     TopicMissingError,
 )
-from shared.profile import TopicSettings
+from shared.profile import TopicSettings, expand
 from shared.topic import fluvio_worker as worker
 from shared.topic.fluvio_client import BATCH_BYTES, RECORD_OVERHEAD, REQUEST_OVERHEAD, FluvioFailure
 from shared.topic.fluvio_parts import Joiner, place, split, whole_end, whole_start
@@ -58,9 +58,13 @@ class _Topic:
 
     def start(self, offset: int | None = None) -> worker.WorkerHandle:
         """A worker that streams the records from `offset` on; without one it answers requests."""
+        settings, tls = self.settings, self.settings.tls
+        files = [str(expand(file, "tls")) for file in (tls.key, tls.cert, tls.ca) if file] if tls else []
         first = {
-            "topic": self.settings.name,
-            "endpoint": self.settings.endpoint,
+            "topic": settings.name,
+            "endpoint": settings.endpoint,
+            "replication": settings.replication,
+            "tls": tls and ([tls.domain, *files] if tls.verified else [None]),
             "seconds": ANSWER_SECONDS,
             "idle": IDLE_SECONDS,
             "offset": offset,

@@ -6,10 +6,10 @@ handler of the program. In the worker it may. Before each exchange the worker se
 no interpreter lock and ends the process; the program sees its pipe close. The program's own waits are plain `select`s.
 
 Both sides exchange frames (FRAME: tag, size of what follows) over the worker's stdin and stdout. The first frame to a
-worker holds JSON: topic, endpoint or null, seconds (limit of one exchange), idle (seconds of silence after which a
-stream is opened anew) and offset or null. With an offset it streams: OPENED, then one frame a record, tagged with its
-offset. Without, it answers requests. Records are framed as shared/topic/record.py does it. A frame tagged FAILED holds
-kind and text of a FluvioFailure; it is the last one.
+worker holds JSON: topic, endpoint or null, tls or null, replication, seconds (limit of one exchange), idle (seconds of
+silence after which a stream is opened anew) and offset or null. With an offset it streams: OPENED, then one frame a
+record, tagged with its offset. Without, it answers requests. Records are framed as shared/topic/record.py does it. A
+frame tagged FAILED holds kind and text of a FluvioFailure; it is the last one.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Worker:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._seconds: float = settings["seconds"]
         self._idle: float = settings["idle"]
-        self._client = FluvioClient(settings["topic"], settings["endpoint"])
+        self._client = FluvioClient(settings["topic"], settings["endpoint"], settings["tls"], settings["replication"])
         self._waiting = False
         self._ticks = 0
         self._limit = 0.0

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from kit import fluvio_wire as wire
+from kit.certificates import Certificate, write_certificate
 from kit.fluvio_double import FluvioDouble
 from kit.fluvio_wire import Log
 from kit.topic import VALUES, numbered, read, sealed
 
 from shared.errors import OffsetGoneError, RecordTooLargeError, TopicError, TopicLinkError, TopicMissingError
-from shared.profile import TopicSettings
+from shared.profile import ClusterTls, TopicSettings
 from shared.topic import Record, fluvio_parts, fluvio_topic
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
 from shared.topic.fluvio_worker import STREAMS
@@ -87,6 +89,49 @@ def test_topics_whose_names_contain_each_other(double: FluvioDouble) -> None:
     for name in ("t-1", "t-1-0", "t-1-1", "at-1"):
         FluvioWriter(TopicSettings(name, backend="fluvio", endpoint=double.endpoint)).close()
         FluvioReader(TopicSettings("t-1", backend="fluvio", endpoint=double.endpoint)).close()
+
+
+def test_a_topic_is_created_with_its_replicas(double: FluvioDouble) -> None:
+    FluvioWriter(TopicSettings("t-3", backend="fluvio", endpoint=double.endpoint, replication=3)).close()
+    assert double.logs["t-3"].replication == 3
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Certificate:
+    # a server that stores is asked for its own name under the cluster's
+    return write_certificate(tmp_path, domains=["cluster.test", "*.cluster.test"])
+
+
+@pytest.fixture
+def encrypted(certificate: Certificate) -> Iterator[FluvioDouble]:
+    """A cluster that also asks for the client's certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    context.load_verify_locations(certificate.cert)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    with FluvioDouble(context) as double:
+        yield double
+
+
+@pytest.mark.parametrize("verified", [False, True])
+def test_tls(
+    encrypted: FluvioDouble, certificate: Certificate, verified: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, key = map(str, certificate)
+    if not verified:
+        monkeypatch.setenv("SSL_CERT_FILE", cert)  # of the authorities that this machine knows
+    tls = ClusterTls("verify-identity", cert, cert, key, "cluster.test") if verified else ClusterTls()
+    settings = TopicSettings("t-1", backend="fluvio", endpoint=encrypted.endpoint, tls=tls)
+    with closing(FluvioWriter(settings)) as writer, closing(FluvioReader(settings)) as reader:
+        writer.append(sealed(VALUES))
+        assert read(reader, 4) == numbered(VALUES)
+
+
+def test_a_cluster_that_is_another(encrypted: FluvioDouble, certificate: Certificate, impatient: None) -> None:
+    cert, key = map(str, certificate)
+    for tls in (ClusterTls("verify-identity", cert, cert, key, "another.test"), ClusterTls(), None):
+        with pytest.raises(TopicError):
+            FluvioReader(TopicSettings("t-1", backend="fluvio", endpoint=encrypted.endpoint, tls=tls))
 
 
 # --- writing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,17 +21,19 @@ class Certificate(NamedTuple):
     key: Path
 
 
-def write_certificate(folder: Path, passphrase: bytes | None = None) -> Certificate:
-    """Make one for 127.0.0.1; with `passphrase` its key is encrypted."""
+def write_certificate(folder: Path, passphrase: bytes | None = None, domains: Sequence[str] = ()) -> Certificate:
+    """Make one for 127.0.0.1 and these domains; with `passphrase` its key is encrypted."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    names = x509.SubjectAlternativeName([address, *map(x509.DNSName, domains)])
     now = datetime.datetime.now(datetime.timezone.utc)
     built = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(names, critical=False)
         .sign(key, hashes.SHA256())
     )
     protection = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import struct
 import threading
 from collections import deque
@@ -58,7 +59,9 @@ class Connection:
 class FluvioDouble:
     """A cluster in a `with` block. Faults are plain attributes, read when a request arrives."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        """With `tls` both servers speak TLS only."""
+        self._tls = tls
         self.logs: dict[str, Log] = {}
         #: one for each coming request to store
         self.produce: deque[ProduceFault] = deque()
@@ -98,8 +101,10 @@ class FluvioDouble:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def _start(self) -> None:
-        self._store = await asyncio.start_server(self._serve(self._answer_store), "127.0.0.1", 0)
-        self._controller = await asyncio.start_server(self._serve(self._answer_controller), "127.0.0.1", 0)
+        self._store = await asyncio.start_server(self._serve(self._answer_store), "127.0.0.1", 0, ssl=self._tls)
+        self._controller = await asyncio.start_server(
+            self._serve(self._answer_controller), "127.0.0.1", 0, ssl=self._tls
+        )
         self._port = self._store.sockets[0].getsockname()[1]
         self.endpoint = f"127.0.0.1:{self._controller.sockets[0].getsockname()[1]}"
 

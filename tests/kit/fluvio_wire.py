@@ -90,6 +90,7 @@ class Log:
     retention: int | None = None
     size: int | None = None
     partitions: int = 1
+    replication: int = 1
     start: int = 0
     end: int = 0
     #: (base offset, records, bytes)
@@ -139,7 +140,8 @@ def parse_topic(reader: Reader) -> Log:
     log = Log(reader.string())
     reader.take("b"), reader.option("I")  # dry run, timeout
     assert reader.take("b") == 1 and reader.take("I") == 1, "one partition, computed"
-    reader.take("I"), reader.take("b")
+    log.replication = reader.take("I")
+    reader.take("b")
     if reader.take("b"):
         assert reader.take("b") == 0
         log.retention = reader.take("I")

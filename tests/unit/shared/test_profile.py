@@ -113,6 +113,28 @@ BAD_PRODUCERS = [
     ('name = "events"', 'name = "Events"', "topic.name may hold lower-case letters"),
     ('name = "events"', 'name = "events"\nbackend = "kafka"', 'topic.backend must be "embedded" or "fluvio"'),
     ('name = "events"', 'name = "events"\nretention_days = -1', "topic.retention_days must be 0.001 to 36500, not -1"),
+    ('name = "events"', 'name = "events"\nreplication = 2', 'topic.replication needs topic.backend = "fluvio"'),
+    (
+        'name = "events"',
+        'name = "events"\nbackend = "fluvio"\nreplication = 0',
+        "topic.replication must be 1 to 32, not 0",
+    ),
+    (
+        'name = "events"',
+        'name = "events"\nbackend = "fluvio"\n[topic.tls]',
+        "[topic.tls] needs topic.endpoint; the active Fluvio profile has TLS of its own",
+    ),
+    (
+        'name = "events"',
+        'name = "events"\nbackend = "fluvio"\nendpoint = "a:1"\n[topic.tls]\nmode = "off"',
+        "topic.tls.mode must be required or verify-identity, not 'off'",
+    ),
+    (
+        'name = "events"',
+        'name = "events"\nbackend = "fluvio"\nendpoint = "a:1"\n[topic.tls]\nmode = "verify-identity"',
+        'topic.tls.mode = "verify-identity" needs topic.tls.domain',
+    ),
+    ("mysql_resource_name", "raw = 1\nmysql_resource_name", "raw must be true or false, not 1"),
     ('name = "events"', 'name = "events"\nretention_days = "7"', "topic.retention_days must be a number, not '7'"),
     ('name = "events"', 'name = "events"\nretention_days = nan', "topic.retention_days must be a number, not nan"),
     ('name = "events"', 'name = "events"\nretention_days = inf', "topic.retention_days must be a number, not inf"),
@@ -203,6 +225,11 @@ BAD_CONSUMERS = [
         "filters.include_dbs names flvDb, which is never replicated",
     ),
     ('name = "events"', 'name = "events"\nretention_days = 7', "topic.retention_days is for the producer's profile"),
+    (
+        'name = "events"',
+        'name = "events"\nbackend = "fluvio"\nreplication = 2',
+        "topic.replication is for the producer's profile",
+    ),
 ]
 
 
@@ -323,7 +350,7 @@ def test_the_profiles_we_ship_name_every_key_and_its_default(name: str, load: Lo
     text = (ROOT / "profiles" / name).read_text()
     optional = "\n".join(re.findall(r"^# (\w+ = .*)$", text, re.MULTILINE))
     for field, owner in _fields(type(load(ROOT / "profiles" / name))):
-        if owner == "TopicSettings" and field.name == "retention_days" and name.startswith("consumer"):
+        if owner == "TopicSettings" and field.name in ("retention_days", "replication") and name.startswith("consumer"):
             continue  # it is refused there
         assert re.search(rf"^(# )?{field.name} = ", text, re.MULTILINE), f"{owner}.{field.name}"
         found = re.search(rf"^{field.name} = (\S+)", optional, re.MULTILINE)
