@@ -1,4 +1,4 @@
-"""python -m cdc_producer"""
+"""Starts cdc-producer, for python -m cdc_producer."""
 
 from cdc_producer.cli import main
 

@@ -1,4 +1,4 @@
-"""Capture: binlog events in, operations out, framed by the leader's transactions.
+"""Turns binlog events into operations, framed by the leader's transactions.
 
 One operation is always held back until it is known whether another follows it in its transaction: the last one carries
 the transaction's end.
@@ -33,7 +33,7 @@ REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
 
 
 class Capture:
-    """The state between two binlog events."""
+    """Holds the state between two binlog events."""
 
     def __init__(
         self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, tables: Tables, resume: Resume,
@@ -102,7 +102,7 @@ class Capture:
 
     @property
     def at_edge(self) -> bool:
-        """Whether no transaction is half read."""
+        """Tell whether no transaction is half read."""
         return self._transaction is None
 
     def require_verified(self, error: UnsupportedError) -> None:
@@ -116,12 +116,12 @@ class Capture:
 
     @property
     def began(self) -> bool:
-        """Whether the leader has named the file it reads from, so that a heartbeat can."""
+        """Tell whether the leader has named the file it reads from, so that a heartbeat can."""
         return self._created is not None
 
     @property
     def moved(self) -> bool:
-        """Whether the topic does not know how far the binlog was read."""
+        """Tell whether the topic does not know how far the binlog was read."""
         return self.edge != self._told
 
     def heartbeat(self, heard: float) -> bool:

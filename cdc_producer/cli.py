@@ -1,4 +1,4 @@
-"""The command cdc-producer."""
+"""Runs the command cdc-producer."""
 
 from __future__ import annotations
 

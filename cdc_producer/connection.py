@@ -29,7 +29,7 @@ MAX_PACKET = 0xFFFFFF
 
 
 class ReplicationConnection:
-    """One dump of the leader's binlog, from one position, until it breaks."""
+    """Reads one dump of the leader's binlog, from one position, until it breaks."""
 
     def __init__(self, leader: Leader, server_id: int, server_uuid: str, start: Position) -> None:
         """Connect, register as a replica under `server_id` and ask for the binlog from `start`.
@@ -148,7 +148,7 @@ class ReplicationConnection:
         return self._named(error) if error_number(error) else LeaderError(text)
 
     def more(self) -> bool:
-        """True when something can be read without waiting."""
+        """Is true when something can be read without waiting."""
         pending = getattr(self._socket, "pending", None)
         if pending is not None and pending():
             return True

@@ -35,7 +35,7 @@ FIRST_OFFSET = 4
 
 @dataclass(frozen=True, slots=True)
 class LeaderFacts:
-    """What the producer needs to know of a leader that passed the checks."""
+    """Holds what the producer needs to know of a leader that passed the checks."""
 
     uuid: str
     version: str
@@ -131,7 +131,7 @@ class LeaderConsole:
         return {int(number): Charset(name, int(length)) for number, name, length in self._rows(query)}
 
     def end(self) -> Position:
-        """Where the next transaction will be written."""
+        """Tell where the next transaction will be written."""
         status = "SHOW BINARY LOG STATUS" if self._is_at_least(8, 2) else "SHOW MASTER STATUS"
         file, offset = self._rows(status)[0][:2]
         return Position(file, int(offset))
@@ -147,7 +147,10 @@ class LeaderConsole:
         return [row[0] for row in self._rows("SHOW BINARY LOGS")]
 
     def start(self, end: Position) -> Resume:
-        """Where an empty topic begins, as the profile says. Raises LeaderError when the leader cannot give that."""
+        """Tell where an empty topic begins, as the profile says.
+
+        Raises LeaderError when the leader cannot give that.
+        """
         place = self.leader.place()
         if isinstance(place, Position):
             return self._at(place, end)

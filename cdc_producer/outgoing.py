@@ -1,4 +1,4 @@
-"""The way of a record out of the program: encoded, in the order of its sequence, and appended to the topic.
+"""Leads records out of the program: encoded, in the order of their sequence, and appended to the topic.
 
 A record leaves as soon as it and all before it are encoded. Batches are appended by a thread of their own, so that the
 binlog is read on while one is on its way to the disk or the cluster. There is never a second under way, so a failure
@@ -33,7 +33,10 @@ class _Waiting(NamedTuple):
 
 
 class Outgoing:
-    """What was captured and the topic does not have yet. Used with `with`, which ends the thread and the decoders."""
+    """Holds what was captured and the topic does not have yet.
+
+    Used with `with`, which ends the thread and the decoders.
+    """
 
     def __init__(self, topic: TopicWriter, decoders: Decoders, raw: bool = True) -> None:
         """`raw` says whether the leader's binlog events go into the topic too."""
@@ -51,12 +54,12 @@ class Outgoing:
 
     @property
     def decoding(self) -> bool:
-        """Whether something is still being decoded."""
+        """Tell whether something is still being decoded."""
         return bool(self._waiting)
 
     @property
     def ready(self) -> bool:
-        """Whether records wait for the batch before them."""
+        """Tell whether records wait for the batch before them."""
         return bool(self._records)
 
     def add(self, draft: Draft, operation: Operation, sequence: int, end: int | None) -> None:

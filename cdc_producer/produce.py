@@ -1,4 +1,4 @@
-"""The loop: binlog events from the leader, captured, appended to the topic.
+"""Runs the loop: binlog events are read from the leader, captured, and appended to the topic.
 
 An attempt opens the topic, reads its last record, checks that the leader continues there, and asks for the binlog from
 the transaction of that record on. What is already in the topic is skipped. Whatever breaks an attempt (a lost link, a
@@ -40,7 +40,7 @@ STOP_GRACE = 10.0
 
 
 class Producer:
-    """One run of the program: attempts, until one ends as it should."""
+    """Makes one run of the program: attempts, until one ends as it should."""
 
     def __init__(self, profile: ProducerProfile, stopping: Stopping, exit_at_end: bool = False) -> None:
         """`stopping` tells whether the program was asked to end."""
@@ -98,7 +98,7 @@ class Producer:
 
 
 class Attempt:
-    """One dump of the leader's binlog on its way into the topic, until something breaks."""
+    """Brings one dump of the leader's binlog into the topic, until something breaks."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The profile of cdc-producer."""
+"""Reads the profile of cdc-producer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EARLIEST, LATEST = "earliest", "latest"
 
 @dataclass(frozen=True, slots=True)
 class Leader(Database):
-    """The leader, and how the producer reads it."""
+    """Says where the leader is, and how the producer reads it."""
 
     #: where an empty topic begins: "earliest", "latest", a GTID set, or "file:offset"
     start: str = EARLIEST
@@ -40,7 +40,7 @@ class Leader(Database):
             raise ProfileError(f"{name}heartbeat_seconds must be 0.1 to 3600, not {self.heartbeat_seconds}")
 
     def place(self) -> Position | GtidSet | str:
-        """What `start` says: a position, a GTID set, EARLIEST or LATEST. Raises ValueError for anything else."""
+        """Return what `start` says: a position, a GTID set, EARLIEST or LATEST. Raises ValueError for anything else."""
         if self.start in (EARLIEST, LATEST):
             return self.start
         # no GTID set holds a dot, and every binlog's name does
@@ -49,7 +49,7 @@ class Leader(Database):
 
 @dataclass(frozen=True, slots=True)
 class ProducerProfile(Table):
-    """All that cdc-producer is told."""
+    """Holds all that cdc-producer is told."""
 
     #: the leader's name in every event
     mysql_resource_name: str

@@ -1,4 +1,4 @@
-"""What the log tells of a running producer."""
+"""Tells the log how a running producer gets on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where to continue: the topic's last record, and what of its transaction is already published."""
+"""Finds where to continue: the topic's last record, and what of its transaction is already published."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_ANEW = "load the follower anew and start an empty topic"
 
 @dataclass(slots=True)
 class Resume:
-    """A place in the binlog, and the transaction there that must be skipped in whole or in part."""
+    """Names a place in the binlog, and the transaction there that must be skipped in whole or in part."""
 
     #: read the binlog from here: a transaction's start, or an edge between transactions
     position: Position
@@ -48,7 +48,7 @@ class Resume:
             )
 
     def check_file(self, created: int) -> None:
-        """Called with the moment at which each file that is read was begun, in order.
+        """Return called with the moment at which each file that is read was begun, in order.
 
         Raises LeaderError when the first is not the one the topic ends in.
         """
@@ -61,7 +61,7 @@ class Resume:
             )
 
     def skips(self, transaction: Transaction) -> bool:
-        """Whether operations of this transaction are to be skipped: all of them if `complete`, else up to `index`.
+        """Tell whether operations of this transaction are to be skipped: all of them if `complete`, else up to `index`.
 
         Called with each transaction in order. Raises LeaderError when the first is not the one the topic ends with.
         """

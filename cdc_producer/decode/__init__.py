@@ -1,1 +1,1 @@
-"""From the bytes of a binlog event to the JSON of an operation."""
+"""Leads from the bytes of a binlog event to the JSON of an operation."""

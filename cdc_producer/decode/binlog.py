@@ -1,4 +1,4 @@
-"""The binlog reader: raw packets from the leader, checked and cut into binlog events, with their positions."""
+"""Cuts raw packets from the leader into binlog events with their positions, and checks them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BinlogReader:
         self._checksums = False
 
     def read(self, raw: bytes) -> Iterable[BinlogEvent]:
-        """The events in one packet: one, or all those of a compressed transaction.
+        """Return the events in one packet: one, or all those of a compressed transaction.
 
         raw: header, body, checksum. Raises UnsupportedError for a type not on the list, or when bytes were altered.
         """

@@ -1,4 +1,4 @@
-"""One binlog event: its types, its header, its parts, and what is said of one that cannot be read."""
+"""Describes one binlog event: its types, its header, its parts, and what is said of one that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.events import Position
 
 
 class EventType:
-    """The binlog event types that this producer reads. Source: MySQL's binlog_event.h, Log_event_type.
+    """Lists the binlog event types that this producer reads. Source: MySQL's binlog_event.h, Log_event_type.
 
     Plain numbers, because comparing members of an Enum took a tenth of the time of a short transaction.
     """
@@ -62,6 +62,8 @@ UNREADABLE = (ArithmeticError, LookupError, ValueError, StructError)
 
 
 class BinlogEvent(NamedTuple):
+    """Holds one binlog event, cut into header and body."""
+
     type: int
     #: seconds since 1970
     timestamp: int
@@ -78,22 +80,22 @@ class BinlogEvent(NamedTuple):
 
     @property
     def checksummed(self) -> bool:
-        """Whether `raw` ends with a checksum."""
+        """Tell whether `raw` ends with a checksum."""
         return len(self.raw) > HEADER_SIZE + len(self.body)
 
     def where(self) -> str:
-        """For messages."""
+        """Say in messages which event it is."""
         return str(Position(self.file, self.start))
 
 
 def not_known(kind: int, where: str) -> UnsupportedError:
-    """What to raise for a type that is not on the list, or not in that place."""
+    """Return what to raise for a type that is not on the list, or not in that place."""
     what = "which has no place there" if kind in KNOWN else REFUSED.get(kind, "which this version does not know")
     return UnsupportedError(f"binlog event of type {kind} at {where}: {what}; it cannot be replicated")
 
 
 def unreadable(kind: int, where: str, error: Exception) -> UnsupportedError:
-    """What to raise, from `error`, when the bytes of a binlog event are not what its type says."""
+    """Return what to raise, from `error`, when the bytes of a binlog event are not what its type says."""
     name = TYPE_NAMES.get(kind, "unknown")
     return UnsupportedError(
         f"binlog event of type {kind} ({name}) at {where} cannot be read ({type(error).__name__}: {error}): the"

@@ -1,4 +1,4 @@
-"""How each column type is read from a row image and written as JSON: fragments of Python source, one per column.
+"""Writes the Python source that reads a column from a row image and makes JSON of it, one fragment per column.
 
 `read_code` gives for a column where its bytes are (`Layout`) and the f-string text of its value, in which `{...}` holds
 expressions over the variable `v$` (the bytes or number read; `$` stands for the column's index). row_image.py joins the
@@ -30,7 +30,7 @@ TEXTS = (t.VARCHAR, t.STRING, t.BLOB)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a value is: `code` for a field of fixed size, else a length of `prefix` bytes before it."""
+    """Tells where a value is: `code` for a field of fixed size, else a length of `prefix` bytes before it."""
 
     #: struct format of one field, little-endian; "" for a value of variable size
     code: str
@@ -40,6 +40,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class ReadCode:
+    """Holds the source that reads one column."""
+
     layout: Layout
     #: statements over v$ that come first; may be empty
     prepare: str
@@ -48,19 +50,22 @@ class ReadCode:
 
 
 def field(code: str, size: int) -> Layout:
+    """Describe a field of fixed size."""
     return Layout(code, size)
 
 
 def counted(prefix: int) -> Layout:
+    """Describe a value behind a length of `prefix` bytes."""
     return Layout("", prefix)
 
 
 def encoded_json(charset: str, value: bytes) -> str:
+    """Write a text of another character set than UTF-8 as JSON."""
     return f'{{"EncodedString":{{"charset":"{charset}","base64":"{base64.b64encode(value).decode()}"}}}}'
 
 
 def narrow(text: str) -> str:
-    """The same JSON text, one character for each byte of its UTF-8."""
+    """Return the same JSON text, one character for each byte of its UTF-8."""
     return text.encode().decode("latin-1")
 
 

@@ -1,4 +1,4 @@
-"""A place in bytes that moves as they are read, and never beyond their end."""
+"""Keeps a place in bytes that moves as they are read, and never beyond their end."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ class Cursor:
         return self.data[start : self.position]
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """Read all that is left."""
         start, self.position = self.position, len(self.data)
         return self.data[start:]
 
     def number(self, size: int) -> int:
-        """An unsigned number of so many bytes, lowest first."""
+        """Read an unsigned number of so many bytes, lowest first."""
         return int.from_bytes(self.take(size), "little")
 
     def packed(self) -> int:
-        """MySQL's length-encoded integer."""
+        """Read MySQL's length-encoded integer."""
         value, self.position = length_encoded(self.data, self.position)
         return value
 
     def counted(self) -> bytes:
-        """Bytes with their length, a length-encoded integer, before them."""
+        """Read bytes with their length, a length-encoded integer, before them."""
         return self.take(self.packed())
 
 
 def length_encoded(data: bytes, position: int) -> tuple[int, int]:
-    """MySQL's length-encoded integer at `position`, and the position after it. Raises ValueError, IndexError."""
+    """Read MySQL's length-encoded integer at `position`, and tell the position after it.
+
+    Raises ValueError, IndexError.
+    """
     first = data[position]
     if first < 251:
         return first, position + 1

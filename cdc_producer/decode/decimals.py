@@ -1,4 +1,4 @@
-"""MySQL's packed DECIMAL: groups of nine digits in four bytes each, fewer digits in fewer bytes.
+"""Reads MySQL's packed DECIMAL: groups of nine digits in four bytes each, fewer digits in fewer bytes.
 
 The first bit is the sign, inverted; a negative number has all bits inverted. Source: MySQL's decimal.cc, decimal2bin.
 """
@@ -16,18 +16,18 @@ TWO_DIGITS = tuple(f"{number:02d}" for number in range(100))
 
 
 def impossible(value: object) -> None:
-    """What generated code calls for a value that no column of its type has."""
+    """Return what generated code calls for a value that no column of its type has."""
     raise ValueError(f"no value of the column's type is {value!r}")
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Bytes of a packed DECIMAL(precision, scale)."""
+    """Count the bytes of a packed DECIMAL(precision, scale)."""
     return sum(size for size, _ in _groups(precision - scale, scale))
 
 
 @lru_cache(maxsize=256)
 def decimal_code(precision: int, scale: int) -> tuple[str, str]:
-    """Python source that decodes: statements from the packed bytes v$, and f-string text of all digits of its scale."""
+    """Write Python source that decodes the packed bytes v$: statements, and f-string text of all its digits."""
     shift = 8 * decimal_size(precision, scale)
     positive = 1 << (shift - 1)
     terms: list[list[str]] = [[], []]  # of the whole part and of the fraction
@@ -49,7 +49,7 @@ def decimal_code(precision: int, scale: int) -> tuple[str, str]:
 
 @lru_cache(maxsize=256)
 def decimal_decoder(precision: int, scale: int) -> Callable[[bytes], str]:
-    """The same as a function, for values that are not in a row of their own."""
+    """Make a function that does the same, for values that are not in a row of their own."""
     prepare, text = (code.replace("$", "") for code in decimal_code(precision, scale))
     body = "\n".join(f"    {line}" for line in (*prepare.splitlines(), f"return f'{text}'"))
     namespace: dict[str, Any] = {"from_bytes": int.from_bytes, "two_digits": TWO_DIGITS, "impossible": impossible}

@@ -1,4 +1,4 @@
-"""GTIDs: the binlog event that begins a transaction, and sets of them as MySQL writes them."""
+"""Reads GTIDs: the binlog event that begins a transaction, and sets of them as MySQL writes them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _varlen(cursor: Cursor) -> int:
 
 
 class GtidSet:
-    """A set of GTIDs: uuid[:tag] -> closed intervals."""
+    """Holds a set of GTIDs: uuid[:tag] -> closed intervals."""
 
     PATTERN = re.compile(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:([a-z_][a-z0-9_]{0,31}|\d+(-\d+)?))+", re.IGNORECASE | re.ASCII

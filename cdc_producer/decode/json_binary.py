@@ -1,4 +1,4 @@
-"""MySQL's binary JSON, to text that MySQL reads back as the same document.
+"""Turns MySQL's binary JSON into text that MySQL reads back as the same document.
 
 Text alone loses the type of some values (a DECIMAL becomes a DOUBLE, a DATE a string); those are listed beside the text
 with their path, as shared/values.py describes. All text here is *narrow*, as in columns.py.
@@ -57,7 +57,7 @@ _Place = Any
 
 
 def json_value(data: bytes) -> str:
-    """The wire form of one JSON column value. Raises UnsupportedError for what no SQL literal can express.
+    """Return the wire form of one JSON column value. Raises UnsupportedError for what no SQL literal can express.
 
     Bytes that MySQL did not write raise ValueError and its like: what is nested deeper than it allows, or uses bytes
     twice, so that the work is bounded by the value's size. Source: MySQL's json_binary.h.

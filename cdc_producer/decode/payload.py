@@ -1,4 +1,4 @@
-"""Compressed transactions: one binlog event that holds all events of a transaction, decompressed a piece at a time."""
+"""Decompresses a transaction that is one binlog event, a piece at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PIECE = 1 << 20
 
 
 def read_payload(body: bytes, file: str, start: int, end: int) -> Iterator[BinlogEvent]:
-    """The events in the body of a TRANSACTION_PAYLOAD event, which stands at `start` to `end`.
+    """Yield the events in the body of a TRANSACTION_PAYLOAD event, which stands at `start` to `end`.
 
     body: fields (type, length, value), all length-encoded integers, ended by type 0; then the compressed events.
     Source: MySQL's codecs/binary.cpp, Transaction_payload. Raises UnsupportedError.

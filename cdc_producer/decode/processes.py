@@ -1,4 +1,4 @@
-"""Decoders: processes that decode rows events beside the program, when very many arrive at once.
+"""Decodes rows events in processes beside the program, when very many arrive at once.
 
 The program hands them batches and goes on reading the binlog; while all are busy it decodes the oldest rows itself, and
 so it does in the end with every row that a decoder gives no answer for. A decoder can make the program faster, and
@@ -52,13 +52,13 @@ START = "import sys; sys.path[0] = sys.argv[1]; from cdc_producer.decode.process
 
 
 def most_decoders() -> int:
-    """How many are of use here: one for each processor but the program's own."""
+    """Tell how many are of use here: one for each processor but the program's own."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(MAX_DECODERS, processors - 1)
 
 
 class Decoders:
-    """All of them, and the rows that wait for them."""
+    """Holds all of them, and the rows that wait for them."""
 
     def __init__(self, tables: Tables, limit: int) -> None:
         """There will be up to `limit` processes, once they are of use."""
@@ -218,7 +218,7 @@ class _Decoder:
 
 
 def main() -> None:
-    """A decoder: answer batches until the program closes the pipe."""
+    """Run a decoder: answer batches until the program closes the pipe."""
     # A service manager sends it to all processes; the program still has a transaction to finish.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(EOFError, BrokenPipeError, pickle.UnpicklingError):

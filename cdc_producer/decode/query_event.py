@@ -1,4 +1,4 @@
-"""Query binlog events: a statement's original bytes and the session it ran in."""
+"""Reads Query binlog events: a statement's original bytes and the session it ran in."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ OVER_MAX_DATABASES = 254
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
+    """Holds a Query binlog event."""
+
     sql: bytes
     #: default database, "" for none
     database: str
@@ -30,7 +32,7 @@ class QueryEvent:
 
 
 def query_text(event: BinlogEvent) -> bytes:
-    """The statement alone, without reading its session."""
+    """Return the statement alone, without reading its session."""
     body = event.body
     start = FIXED.size + int.from_bytes(body[11:13], "little") + body[8] + 1
     if start > len(body):
@@ -39,7 +41,7 @@ def query_text(event: BinlogEvent) -> bytes:
 
 
 def read_query(event: BinlogEvent) -> QueryEvent:
-    """The whole event. Source: MySQL's statement_events.cpp, Query_event."""
+    """Return the whole event. Source: MySQL's statement_events.cpp, Query_event."""
     cursor = Cursor(event.body)
     _, _, name_length, error, size = FIXED.unpack(cursor.take(FIXED.size))
     status = _Status(cursor.take(size), event.timestamp)

@@ -1,4 +1,4 @@
-"""Row images: the bytes of rows, to JSON, by a decoder generated for each table map.
+"""Turns row images, the bytes of rows, into JSON, by a decoder generated for each table map.
 
 A generated function reads one row image whose NULLs are known: adjacent columns of fixed size are unpacked at once, and
 the JSON is one f-string. There is one function per combination of NULLs that occurs, up to a limit; beyond it one
@@ -33,7 +33,7 @@ class RowImages:
         self._as_bytes = _Patterns(columns, as_bytes=True)
 
     def read(self, body: bytes, position: int) -> list[str]:
-        """All row images from `position` to the end of a rows event's body, each as a JSON array of values.
+        """Return all row images from `position` to the end of a rows event's body, each as a JSON array of values.
 
         Raises UnsupportedError when the bytes do not end where the last row does.
         """

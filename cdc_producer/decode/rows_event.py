@@ -1,4 +1,4 @@
-"""Rows events: one binlog event with the images of many rows, to the JSON of one operation."""
+"""Turns a rows event, which has the images of many rows, into the JSON of one operation."""
 
 from __future__ import annotations
 

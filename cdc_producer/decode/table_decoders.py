@@ -1,4 +1,4 @@
-"""The tables of a leader as its rows need them: what each row event's JSON repeats, and the decoder of its images."""
+"""Keeps of each table what its rows need: what the JSON of every rows event repeats, and the decoder of its images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One included table, ready for its rows."""
+    """Holds one included table, ready for its rows."""
 
     #: JSON text of the event key `uri`
     uri: str
@@ -46,7 +46,7 @@ class Table:
 
 
 class Tables:
-    """Table maps -> tables; None for a table of a database that is left out."""
+    """Maps table maps to tables; None for a table of a database that is left out."""
 
     def __init__(self, resource: str, databases: Container[str] | None, charsets: Charsets) -> None:
         """`databases` are those included; None for all."""
@@ -58,7 +58,7 @@ class Tables:
         self._remembered: dict[bytes, Table | None] = {}
 
     def table(self, event: BinlogEvent) -> Table | None:
-        """The table of a TABLE_MAP event."""
+        """Return the table of a TABLE_MAP event."""
         layout = event.body[6:]  # without the table id, which a restart of the leader gives to another table
         try:
             return self._remembered[layout]
@@ -93,7 +93,7 @@ def _strings_json(strings: Iterable[str]) -> str:
 
 
 def column_type(column: Column) -> str:
-    """The column's type as information_schema writes it, as far as the binlog tells; "" when it does not."""
+    """Return the column's type as information_schema writes it, as far as the binlog tells; "" when it does not."""
     unsigned = " unsigned" if column.unsigned else ""
     if column.type == t.NEWDECIMAL:
         return f"decimal({column.size},{column.scale}){unsigned}"

@@ -1,4 +1,4 @@
-"""Table maps: the binlog event that says what the rows after it look like."""
+"""Reads table maps, the binlog events that say what the rows after them look like."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ MOST_COLUMNS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Charset:
+    """Describes a character set of the leader."""
+
     name: str
     #: bytes of its longest character
     max_length: int
@@ -51,6 +53,8 @@ Charsets = Mapping[int, Charset]
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """Describes a column as a table map does."""
+
     name: str
     type: int
     #: type-specific: bytes of a length, maximum length in bytes, (precision, scale), fractional digits, bits
@@ -65,6 +69,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
+    """Describes a table as it was when its rows were written."""
+
     database: str
     table: str
     columns: tuple[Column, ...]
@@ -73,7 +79,7 @@ class TableMap:
 
 
 def read_names(body: bytes) -> tuple[str, str]:
-    """Database and table of a TABLE_MAP event, without reading its columns."""
+    """Read the database and the table of a TABLE_MAP event, without its columns."""
     cursor = Cursor(body, 8)
     return _name(cursor), _name(cursor)
 
