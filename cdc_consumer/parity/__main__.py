@@ -1,4 +1,4 @@
-"""python -m cdc_consumer.parity."""
+"""Starts cdc-parity, for python -m cdc_consumer.parity."""
 
 from cdc_consumer.parity.cli import main
 

@@ -1,4 +1,4 @@
-"""A whole audit, step by step: schemas, plan, rows, suspects, evidence, report, repair."""
+"""Makes a whole audit, step by step: schemas, plan, rows, suspects, evidence, report, repair."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ class Audit:
         self._rounds: list[Round] = []
 
     def run(self, stack: ExitStack) -> tuple[Run, Path]:
-        """Everything; returns what was found and the folder it was written to. `stack` ends what was begun for it."""
+        """Do everything; returns what was found and the folder it was written to.
+
+        `stack` ends what was begun for it.
+        """
         self._started = datetime.now(timezone.utc)
         beside = stack.enter_context(ThreadPoolExecutor(1))
         reports = expand(self._profile.report.path, "report.path")

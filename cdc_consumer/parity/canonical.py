@@ -113,7 +113,7 @@ def _parts(column: Column, source: str) -> _Parts:
 
 
 def is_bit_mask(column: Column) -> bool:
-    """True for a SET with a member '', whose names do not tell all its values apart."""
+    """Is true for a SET with a member '', whose names do not tell all its values apart."""
     return column.data_type == "set" and not column.converted and _EMPTY_MEMBER.search(column.type) is not None
 
 
@@ -135,25 +135,28 @@ def _bytes(column: Column, source: str) -> str:
 
 
 def row_hash(shape: Shape, replaced: dict[str, str] | None = None) -> str:
-    """SQL of a row's SHA-256, 64 lower-case hexadecimal digits; NULL when its text does not fit into one packet."""
+    """Return the SQL of a row's SHA-256, 64 lower-case hexadecimal digits.
+
+    NULL when its text does not fit into one packet.
+    """
     return f"SHA2({row_text(shape, replaced)}, 256)"
 
 
 def digest(shape: Shape) -> str:
-    """SQL of the two columns that describe a set of distinct rows: their number, and 32 bytes."""
+    """Return the SQL of the two columns that describe a set of distinct rows: their number, and 32 bytes."""
     # a row without a hash makes the digests of the sides differ, so that it is looked at and named
     return f"COUNT(*), BIT_XOR(IFNULL(UNHEX({row_hash(shape)}), LEFT(RANDOM_BYTES(32), 32)))"
 
 
 def multiset(shape: Shape) -> str:
-    """SQL of the three columns that describe rows of which some may be alike: their number, and two whole numbers."""
+    """Return the SQL of three columns that describe rows of which some may be alike: their number, and two sums."""
     row = f"IFNULL({row_hash(shape)}, HEX(RANDOM_BYTES(32)))"
     lanes = (f"SUM(CAST(CONV({half}({row}, 16), 16, 10) AS UNSIGNED))" for half in ("LEFT", "RIGHT"))
     return f"COUNT(*), {', '.join(lanes)}"
 
 
 def literal(column: Column) -> str:
-    """SQL of a value's literal as ASCII text; never NULL."""
+    """Return the SQL of a value's literal as ASCII text; never NULL."""
     source = quote_name(column.name)
     return f"IFNULL({_literal(column, source)}, 'NULL')"
 

@@ -1,4 +1,4 @@
-"""The command cdc-parity, which is also what spark-submit runs."""
+"""Runs the command cdc-parity, also for spark-submit."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ go on with --resume RUN"""
 
 
 def parser() -> argparse.ArgumentParser:
+    """Describe the arguments of cdc-parity."""
     result = argparse.ArgumentParser(
         NAME, description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What a run has found, put together and written: differences.jsonl, run.json, report.html."""
+"""Puts together what a run has found, and writes it: differences.jsonl, run.json, report.html."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ BEFORE = "differences-before-repair.jsonl"
 
 
 class Conclusion:
+    """Puts together what a run has found, and writes it."""
+
     def __init__(self, folder: Path, profile: str, options: Options, state: State, shapes: Sequence[Shape]) -> None:
         """`profile` is the file's name."""
         self._folder = folder
@@ -93,7 +95,7 @@ class Conclusion:
         spark: Cluster, tables: list[TableResult], schema: list[SchemaDifference], rounds: list[Round],
         progress: Progress, interrupted: bool,
     ) -> Run:  # fmt: skip
-        """The whole run; see Run."""
+        """Sum up the whole run; see `Run`."""
         names = list(self._shapes.values())
         undecided = [
             Undecided(names[each.shape].name, _key(names[each.shape], each.key), each.reason or "the audit was stopped")

@@ -26,6 +26,8 @@ CHANGING = f"its definition differs, but the leader altered its schema in each o
 
 
 class Definitions(NamedTuple):
+    """Holds both schemas and what they do not have in common."""
+
     leader: Schema
     follower: Schema
     differences: list[SchemaDifference]
@@ -43,7 +45,7 @@ class Definitions(NamedTuple):
 
     @property
     def unclear(self) -> set[TableName]:
-        """The tables and other objects of those that may be none."""
+        """Return the tables and other objects of those that may be none."""
         return {TableName(each.database, each.parent) for each in self.differences if each not in self.real}
 
 

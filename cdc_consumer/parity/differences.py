@@ -1,4 +1,4 @@
-"""differences.jsonl: one `Difference.record()` a line, written while the audit runs."""
+"""Writes and reads differences.jsonl: one `Difference.record()` a line, written while the audit runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_difference(file: TextIO, difference: Difference) -> None:
 
 
 def read_differences(path: Path) -> Iterator[Difference]:
-    """The differences of a file, in its order.
+    """Yield the differences of a file, in its order.
 
     A last line without its end was never written wholly and is left out. Raises ValueError, KeyError or TypeError for
     a line that is no difference.
@@ -32,6 +32,7 @@ def read_differences(path: Path) -> Iterator[Difference]:
 
 
 def difference_of(record: Mapping[str, Any]) -> Difference:
+    """Make a difference of a line's record."""
     evidence = dict(record["evidence"])
     evidence["events"] = tuple(KeyEvent(**event) for event in evidence["events"])
     fields = {name: value for name, value in record.items() if name not in ("database", "columns")}
@@ -42,7 +43,7 @@ def difference_of(record: Mapping[str, Any]) -> Difference:
 
 
 def without_values(difference: Difference) -> Difference:
-    """The same without the values of its rows; the key and the hashes stay, and which columns differ.
+    """Return the same without the values of its rows; the key and the hashes stay, and which columns differ.
 
     A value becomes "=" where both sides agree, else "L" on the leader and "F" on the follower.
     """

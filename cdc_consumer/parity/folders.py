@@ -1,4 +1,4 @@
-"""The folder of a run: a new one in the reports, or that of a run to go on with."""
+"""Chooses the folder of a run: a new one in the reports, or that of a run to go on with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from shared.errors import AuditError
 
 
 def choose_folder(reports: Path, resume: str | None, started: datetime) -> tuple[Path, bool]:
-    """The folder, and whether it holds a run to resume: one of this name, or in this folder. Raises AuditError."""
+    """Choose the folder, and tell whether it holds a run to resume: one of this name, or in this folder.
+
+    Raises AuditError.
+    """
     if resume is not None:
         given = Path(resume).expanduser()
         folder = given if given.is_dir() else reports / resume

@@ -1,4 +1,4 @@
-"""spark-submit cdc_consumer/parity/job.py PROFILE"""
+"""Starts the audit, for spark-submit cdc_consumer/parity/job.py PROFILE."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Number:
 
     @property
     def whole(self) -> int | None:
-        """Its value; None when it has decimals or an exponent."""
+        """Return its value; None when it has decimals or an exponent."""
         return int(self.digits) if self.digits.lstrip("-").isdecimal() else None
 
     @property

@@ -1,4 +1,4 @@
-"""What the audit finds, as frozen types; the report, the repair and the resumed run all read these.
+"""Defines what the audit finds, as frozen types; the report, the repair and the resumed run all read these.
 
 A value or a key is written as an SQL literal the server itself made (`canonical.literal`): ASCII text that is exact in
 the session `canonical.SESSION` sets up, the same text on both servers for the same bytes:
@@ -31,6 +31,8 @@ Stage = Literal[
 
 
 class TableName(NamedTuple):
+    """Names a table with its database."""
+
     database: str
     table: str
 
@@ -44,7 +46,9 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that both sides have and the row audit compares, as information_schema.COLUMNS tells of the leader's."""
+    """Describes a column that both sides have and the row audit compares, as the leader's
+    information_schema.COLUMNS tells.
+    """
 
     name: str
     #: COLUMN_TYPE, for example "int unsigned"
@@ -63,7 +67,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table as the row audit sees it: what both sides have in common."""
+    """Describes a table as the row audit sees it: what both sides have in common."""
 
     name: TableName
     #: in the leader's order
@@ -78,7 +82,7 @@ class Shape:
 
 
 class KeyEvent(NamedTuple):
-    """An event of the topic that wrote a row."""
+    """Names an event of the topic that wrote a row."""
 
     sequence: int
     #: topic offset
@@ -94,7 +98,7 @@ class KeyEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Why a difference is believed. Positions are the leader's, as file:offset."""
+    """Says why a difference is believed. Positions are the leader's, as file:offset."""
 
     #: "no event": nothing wrote the key between `before` and `after`; "after-image": the follower's row is not the
     #: last image the topic holds of it at `follower`; "idle": the leader wrote nothing at all in between
@@ -114,7 +118,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One row that is proven different."""
+    """Holds one row that is proven different."""
 
     table: TableName
     kind: Kind
@@ -135,14 +139,14 @@ class Difference:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns whose values differ; all of them when one side has no row."""
+        """Return columns whose values differ; all of them when one side has no row."""
         one, other = self.leader, self.follower
         if one is None or other is None:
             return tuple(one or other or ())
         return tuple(name for name in one if one[name] != other[name])
 
     def record(self) -> dict[str, Any]:
-        """The line of differences.jsonl."""
+        """Return the line of differences.jsonl."""
         evidence = {**_fields(self.evidence), "events": [event._asdict() for event in self.evidence.events]}
         return {
             **_fields(self), "table": self.table.table, "database": self.table.database, "columns": self.columns,
@@ -157,7 +161,7 @@ def _fields(of: Difference | Evidence) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A row, or a whole table when `key` is empty, that could be proven neither equal nor different."""
+    """Names a row, or a whole table when `key` is empty, that could be proven neither equal nor different."""
 
     table: TableName
     key: Mapping[str, str]
@@ -166,7 +170,7 @@ class Undecided:
 
 @dataclass(slots=True)
 class TableResult:
-    """What is known of one table; complete when the run ends."""
+    """Holds what is known of one table; complete when the run ends."""
 
     table: TableName
     verdict: Verdict = "equal"
@@ -202,7 +206,7 @@ STRIP_CELLS = 64
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of settling suspects."""
+    """Sums up one round of settling suspects."""
 
     number: int
     #: seconds since the run began
@@ -218,7 +222,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A moment of the run, about one a second."""
+    """Measures a moment of the run, about one a second."""
 
     #: seconds since the run began
     at: float
@@ -233,6 +237,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
+    """Tells what the report says of a server."""
+
     address: str
     version: str
     uuid: str
@@ -266,7 +272,7 @@ class SchemaDifference:
 
 @dataclass(slots=True)
 class Run:
-    """A whole audit: what run.json holds and report.html shows."""
+    """Holds a whole audit: what run.json holds and report.html shows."""
 
     #: name of its folder: 20261121T101500Z-4f2a
     id: str

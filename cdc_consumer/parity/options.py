@@ -1,4 +1,4 @@
-"""What one run of the audit was asked to do, besides its profile."""
+"""Holds what one run of the audit was asked to do, besides its profile."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """Holds the options of the command line."""
+
     #: "db.table" with * and ?; () for all
     tables: tuple[str, ...] = ()
     #: SQL that narrows the rows of every table, "" for all
@@ -25,7 +27,7 @@ class Options:
     cores: int | None = None
 
     def shown(self) -> dict[str, str]:
-        """Those that narrowed the run."""
+        """Return those that narrowed the run."""
         told = {"tables": ", ".join(self.tables), "where": self.where}
         told["since"] = "" if self.since is None else str(self.since)
         return {name: text for name, text in told.items() if text}

@@ -1,4 +1,4 @@
-"""The profile of cdc-parity."""
+"""Reads the profile of cdc-parity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_SECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class AuditedFollower(Database):
-    """The follower that is compared."""
+    """Says where the follower is that is compared."""
 
     #: the system's own database there; never compared
     system_database: str = SYSTEM_DATABASE
@@ -32,7 +32,7 @@ class AuditedFollower(Database):
 
 @dataclass(frozen=True, slots=True)
 class Report(Table):
-    """Where the audit writes what it found."""
+    """Says where the audit writes what it found."""
 
     #: a folder; each run makes a folder of its own in it
     path: str = "~/mysql-cdc/reports"
@@ -43,7 +43,7 @@ class Report(Table):
 
 @dataclass(frozen=True, slots=True)
 class Limits(Table):
-    """What the audit may ask of the two servers."""
+    """Limits what the audit may ask of the two servers."""
 
     #: connections that read rows at the same time
     leader_connections: int = 8
@@ -75,7 +75,7 @@ class Limits(Table):
 
 @dataclass(frozen=True, slots=True)
 class ParityProfile(Table):
-    """All that cdc-parity is told."""
+    """Holds all that cdc-parity is told."""
 
     leader: Database
     follower: AuditedFollower

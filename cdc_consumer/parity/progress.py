@@ -19,7 +19,7 @@ BAR = 20
 
 
 class Progress:
-    """One line that is written anew on a terminal, a line every ten seconds elsewhere; both on standard error."""
+    """Writes one line anew on a terminal, a line every ten seconds elsewhere; both on standard error."""
 
     def __init__(self, pair: Pair, out: TextIO | None = None) -> None:
         self._pair = pair
@@ -38,12 +38,12 @@ class Progress:
         return time.monotonic() - self.began
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Write a line that stays."""
         self._out.write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
         self._out.flush()
 
     def tick(self, rows: int, suspects: int) -> None:
-        """Rows compared and suspects found so far."""
+        """Show the rows compared and the suspects found so far."""
         self._rows = rows
         now = self.seconds
         if now >= self._next_sample:

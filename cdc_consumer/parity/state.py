@@ -1,4 +1,4 @@
-"""What a run has found so far, in one SQLite file: how a run is resumed, and why memory stays flat."""
+"""Keeps what a run has found so far in one SQLite file: how a run is resumed, and why memory stays flat."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CREATE TABLE difference (id INTEGER PRIMARY KEY, shape INTEGER NOT NULL, place R
 
 @dataclass(slots=True)
 class Suspect:
-    """A key that was not equal when it was read."""
+    """Names a key that was not equal when it was read."""
 
     id: int
     #: index of its table
@@ -52,7 +52,7 @@ class Suspect:
 
 
 class State:
-    """Written by the driver alone."""
+    """Keeps all of it in one file that the driver alone writes."""
 
     def __init__(self, folder: Path, plan: str, began: str, *, resumed: bool) -> None:
         """Raises AuditError when a run is resumed that compared something else."""
@@ -97,20 +97,20 @@ class State:
         return bool(self._db.execute("SELECT 1 FROM part WHERE shape = ? LIMIT 1", (shape,)).fetchone())
 
     def forget(self, shape: int) -> None:
-        """Of a table that changed its definition: what was found of it says nothing."""
+        """Forget what was found of a table that changed its definition: it says nothing."""
         self._db.execute("BEGIN")
         for table in ("part", "suspect", "difference"):
             self._db.execute(f"DELETE FROM {table} WHERE shape = ?", (shape,))
         self._db.execute("COMMIT")
 
     def give_up(self, shape: int, reason: str) -> None:
-        """A table that cannot be read."""
+        """Give up a table that cannot be read."""
         self._db.execute(
             "INSERT INTO part (shape, expected, first, last, done, error) VALUES (?, 0, 0, 1, 1, ?)", (shape, reason)
         )
 
     def open_parts(self) -> list[tuple[int, int, Range, int, tuple[float, float]]]:
-        """What is still to be read, large tables first: id, table, range, expected rows, place."""
+        """Return what is still to be read, large tables first: id, table, range, expected rows, place."""
         rows = self._db.execute(
             "SELECT id, shape, low, high, expected, first, last FROM part WHERE NOT done"
             " ORDER BY expected DESC, shape, first"
@@ -118,7 +118,7 @@ class State:
         return [(row[0], row[1], Range(_key(row[2]), _key(row[3])), row[4], (row[5], row[6])) for row in rows]
 
     def keep(self, outcomes: Sequence[tuple[int, Outcome]]) -> None:
-        """Outcomes by table, in one transaction."""
+        """Keep outcomes, by table, in one transaction."""
         self._db.execute("BEGIN")
         for shape, outcome in outcomes:
             self._keep(shape, outcome)
@@ -160,7 +160,7 @@ class State:
         )
 
     def open_suspects(self, after: int, limit: int) -> list[Suspect]:
-        """Those still open whose id is greater, in the order of their ids."""
+        """Return those still open whose id is greater, in the order of their ids."""
         rows = self._db.execute(
             "SELECT id, shape, key, place, rounds FROM suspect WHERE state = 'open' AND id > ? ORDER BY id LIMIT ?",
             (after, limit),
@@ -179,7 +179,7 @@ class State:
         return [Suspect(row[0], row[1], _key(row[2]) or (), *row[3:]) for row in rows]
 
     def settle(self, suspects: Sequence[Suspect], differences: Sequence[tuple[Suspect, Difference]]) -> None:
-        """What a round has decided, in one transaction."""
+        """Keep what a round has decided, in one transaction."""
         self._db.execute("BEGIN")
         self._db.executemany(
             "UPDATE suspect SET state = ?, rounds = ?, reason = ? WHERE id = ?",
@@ -192,7 +192,7 @@ class State:
         self._db.execute("COMMIT")
 
     def reopen(self) -> None:
-        """After a repair: what was proven is to be settled again."""
+        """Open what was proven again after a repair: it is to be settled anew."""
         self._db.execute("BEGIN")
         self._db.execute("DELETE FROM difference")
         self._db.execute("UPDATE suspect SET state = 'open', rounds = 0, reason = '' WHERE state = 'proven'")
@@ -201,13 +201,13 @@ class State:
     # differences
 
     def differences(self, shape: int | None = None) -> Iterator[Difference]:
-        """All that are proven, by table in the order of their keys."""
+        """Yield all that are proven, by table in the order of their keys."""
         where = "" if shape is None else f" WHERE shape = {int(shape)}"
         for (record,) in self._db.execute(f"SELECT record FROM difference{where} ORDER BY shape, place, id"):
             yield difference_of(json.loads(record))
 
     def summarize(self, shape: int, result: TableResult) -> TableResult:
-        """The table's result with everything that is known of it."""
+        """Return the table's result with everything that is known of it."""
         query = (
             "SELECT COALESCE(SUM(leader_rows), 0), COALESCE(SUM(follower_rows), 0), COALESCE(SUM(leaves), 0),"
             " COALESCE(SUM(dirty_leaves), 0), COALESCE(SUM(seconds), 0), COUNT(*), SUM(NOT done), MAX(error) FROM part"

@@ -1,1 +1,1 @@
-"""Explaining a proven difference."""
+"""Explains a proven difference."""

@@ -1,4 +1,4 @@
-"""Proven differences with what the topic tells of them: which stage failed, and what kind of damage it looks like."""
+"""Explains proven differences by what the topic tells of them: which stage failed, and what the damage looks like."""
 
 from __future__ import annotations
 

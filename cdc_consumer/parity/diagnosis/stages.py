@@ -1,4 +1,4 @@
-"""Stages: which part of the replication failed for a row, as its last events in the topic tell; pure."""
+"""Tells which part of the replication failed for a row by its last events in the topic; it is pure."""
 
 from __future__ import annotations
 

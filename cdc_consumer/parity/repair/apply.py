@@ -45,7 +45,7 @@ Fate = Literal["repaired", "moved", "failed"]
 
 
 class RowFate(NamedTuple):
-    """What became of one difference."""
+    """Tells what became of one difference."""
 
     table: TableName
     #: column -> literal; the whole row in a table without a key
@@ -56,6 +56,8 @@ class RowFate(NamedTuple):
 
 @dataclass(slots=True)
 class RepairResult:
+    """Counts what became of all differences."""
+
     repaired: int = 0
     moved: int = 0
     failed: int = 0

@@ -17,6 +17,7 @@ ASKED = 100
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield the items in lists of `size` at most."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
@@ -25,7 +26,7 @@ def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def holders(
     connection: Connection, target: Target, keys: Sequence[Sequence[str]], changes: Iterable[tuple[int, Change]]
 ) -> Iterator[tuple[int, str]]:
-    """The places of changes whose new row is equal in one of these keys to one that is there, and that row's hash."""
+    """Yield the places of changes whose new row has one of these keys of a row that is there, and that row's hash."""
     wanted = ((place, names, change) for place, change in changes for names in keys if _has(change, names))
     for batch in batches(wanted, ASKED):
         yield from _ask(connection, target, batch)

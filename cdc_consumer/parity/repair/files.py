@@ -53,7 +53,7 @@ Needs the privilege SESSION_VARIABLES_ADMIN.
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the files say of themselves."""
+    """Holds what the files say of themselves."""
 
     #: id of the run that found the differences
     run: str

@@ -11,7 +11,7 @@ from shared.mysql import Connection, rows
 
 
 def parents_first(connection: Connection, tables: Collection[TableName]) -> list[TableName]:
-    """The tables in an order where the follower's foreign keys refer to earlier ones only.
+    """Return the tables in an order where the follower's foreign keys refer to earlier ones only.
 
     Tables that refer to each other in a circle come one after the other in any order. Since foreign keys are not
     checked (`statements.session`), the order is a courtesy to readers between two transactions: none of them sees

@@ -1,4 +1,4 @@
-"""The changes of one repair in an order in which they can be made; on disk, because they may be millions.
+"""Puts the changes of one repair in an order in which they can be made; on disk, because they may be millions.
 
 A row that takes a unique value from another row must wait until that row has let go of it: such updates come in that
 order, and rows that wait for each other ("swapped") are deleted and inserted again in one transaction, all or none.
@@ -34,7 +34,7 @@ Unit = tuple[Change, ...]
 
 
 class Chunk(NamedTuple):
-    """One transaction."""
+    """Holds the changes of one transaction."""
 
     target: Target
     units: tuple[Unit, ...]
@@ -102,7 +102,7 @@ class Plan:
             yield from self._pack(name, "insert", undo=False)
 
     def undo_chunks(self) -> Iterator[Chunk]:
-        """What takes the chunks back, the last first."""
+        """Return what takes the chunks back, the last first."""
         for name in reversed(self.tables):
             yield from self._pack(name, "insert", undo=True)
             yield from self._pack(name, "update", undo=True)

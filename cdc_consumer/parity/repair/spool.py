@@ -10,6 +10,8 @@ from cdc_consumer.parity.repair.statements import Change
 
 
 class Spool:
+    """Keeps changes in a file that vanishes when it is closed."""
+
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="cdc-repair-")  # noqa: SIM115
 

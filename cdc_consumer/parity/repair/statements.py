@@ -24,7 +24,7 @@ RELAXED = f"SET SESSION sql_mode = {RELAXED_MODE}"
 
 
 def session(hides_own_writes: bool, lock_seconds: int) -> list[str]:
-    """What a connection runs before the statements.
+    """Return what a connection runs before the statements.
 
     `hides_own_writes` is as in preflight.Facts; a statement waits `lock_seconds` at most for a lock.
 
@@ -41,7 +41,7 @@ def session(hides_own_writes: bool, lock_seconds: int) -> list[str]:
 
 
 class Image(NamedTuple):
-    """A row as it is on one side."""
+    """Holds a row as it is on one side."""
 
     #: column -> literal
     row: Mapping[str, str]
@@ -51,7 +51,7 @@ class Image(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a row of the follower is and what it is to become; None for no row."""
+    """Tells what a row of the follower is and what it is to become; None for no row."""
 
     table: TableName
     before: Image | None
@@ -67,7 +67,7 @@ class Change(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows it writes."""
+        """Tell how many rows it writes."""
         return max(1, abs(copies(self.after) - copies(self.before)))
 
     @property
@@ -75,7 +75,7 @@ class Change(NamedTuple):
         return sum(len(literal) for image in self.images for literal in image.row.values())
 
     def key(self, names: Sequence[str]) -> dict[str, str]:
-        """The literals that name the row to people: its key, all of it in a table without one."""
+        """Return the literals that name the row to people: its key, all of it in a table without one."""
         row = self.images[0].row
         return {name: row[name] for name in names or row}
 
@@ -91,11 +91,12 @@ class Guarded(NamedTuple):
 
 
 def copies(image: Image | None) -> int:
+    """Tell how often a row is there; None is no row."""
     return 0 if image is None else image.copies
 
 
 def change_of(difference: Difference) -> Change | None:
-    """What repairs a difference; None when a row has no hash, so that nothing could guard it.
+    """Return what repairs a difference; None when a row has no hash, so that nothing could guard it.
 
     Raises ValueError when a value is no literal.
     """
@@ -115,7 +116,7 @@ def change_of(difference: Difference) -> Change | None:
 
 
 def statements(target: Target, changes: Sequence[Change]) -> list[Guarded]:
-    """The SQL of changes that belong together: one row of a table with a key, or several that are made all or none."""
+    """Write the SQL of changes that belong together: one row of a table with a key, or several, all or none."""
     if not target.shape.key:
         return _copies(target, changes)
     if len(changes) == 1:
@@ -135,6 +136,7 @@ def where_any_key(target: Target, images: Iterable[Image]) -> str:
 
 
 def where_any_hash(target: Target, hashes: Iterable[str]) -> str:
+    """Select the rows that have one of these hashes."""
     return f"{target.hash} IN ({', '.join(map(_text, dict.fromkeys(hashes)))})"
 
 

@@ -1,4 +1,4 @@
-"""A table of the follower as the repair writes it."""
+"""Describes a table of the follower as the repair writes it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from shared.mysql import Connection, rows
 
 @dataclass(frozen=True, slots=True)
 class Target:
+    """Describes a table that the repair writes."""
+
     shape: Shape
     #: SQL of a row's hash
     hash: str
@@ -41,7 +43,7 @@ class Target:
 
     @property
     def text_key(self) -> bool:
-        """Two keys that compare equal may be different bytes."""
+        """Tell whether two keys that compare equal may be different bytes."""
         return any(self.shape.column(name).charset is not None for name in self.shape.key)
 
 

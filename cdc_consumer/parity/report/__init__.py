@@ -1,1 +1,1 @@
-"""The report of an audit: what a machine reads, what a person reads, and the last lines on the terminal."""
+"""Writes the report of an audit: for machines, for people, and the last lines on the terminal."""

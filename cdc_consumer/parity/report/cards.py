@@ -1,4 +1,4 @@
-"""Rows one by one: what differs, character by character, and why that is believed; and what stayed undecided."""
+"""Shows rows one by one: what differs, character by character, and why that is believed; and what stayed undecided."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNDECIDED = 200
 
 
 def anchors(tally: Tally) -> dict[TableName, str]:
-    """Where on the page a table's rows are."""
+    """Show where on the page a table's rows are."""
     return {table: f"t{number}" for number, table in enumerate(tally.tables(), 1)}
 
 
 def rows(tally: Tally) -> Html | None:
-    """Cards by table and kind of damage; check boxes choose the kinds of rows, without a script."""
+    """Show cards by table and kind of damage; check boxes choose the kinds of rows, without a script."""
     if not tally.rows:
         return None
     places = anchors(tally)
@@ -73,7 +73,7 @@ def _group(group: Group, rows: int, cards: list[Difference]) -> Html:
 
 
 def card(difference: Difference) -> Html:
-    """One row."""
+    """Show one row."""
     return tag(
         "article",
         tag("h5", _key(difference)),
@@ -158,7 +158,7 @@ def _event(event: KeyEvent) -> Html:
 
 
 def undecided(run: Run) -> Html | None:
-    """What could be proven neither way."""
+    """Show what could be proven neither way."""
     if not run.undecided:
         return None
     body = (

@@ -1,4 +1,4 @@
-"""The last lines on the terminal: the verdict, why, where to read more, and what to do next."""
+"""Writes the last lines on the terminal: the verdict, why, where to read more, and what to do next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDTH = 160
 
 
 def closing(run: Run, folder: Path, tally: Tally | None = None) -> list[str]:
-    """At most `LINES` lines without control characters, whatever names hold.
+    """Return at most `LINES` lines without control characters, whatever names hold.
 
     `tally` is what `write_report` returned; without it the differences are counted again.
     """

@@ -1,4 +1,4 @@
-"""How the run went: throughput, lag, settling, the time that leaves took; and the facts of both servers."""
+"""Shows how the run went: throughput, lag, settling, the time that leaves took; and the facts of both servers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _Values = list[float | None]
 
 
 def course(run: Run) -> Html:
+    """Show the whole part."""
     return tag("section", tag("h2", "The run"), _timelines(run), _settling(run), _leaves(run), _facts(run), id="run")
 
 

@@ -1,4 +1,4 @@
-"""report.html: one page that needs nothing but itself, without a script, from a file, on paper and on a phone."""
+"""Writes report.html: one page that needs no script and nothing but itself, in a file, on paper and on a phone."""
 
 from __future__ import annotations
 

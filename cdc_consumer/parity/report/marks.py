@@ -1,4 +1,4 @@
-"""What two values do not have in common, character by character, in bounded time."""
+"""Marks what two values do not have in common, character by character, in bounded time."""
 
 from __future__ import annotations
 
@@ -42,11 +42,15 @@ _Runs = list[tuple[bool, Sequence[str], Sequence[str]]]
 
 
 class Segment(NamedTuple):
+    """Holds a piece of text that is shown in one way."""
+
     text: str
     mark: Emphasis
 
 
 class Marked(NamedTuple):
+    """Holds both sides of a comparison."""
+
     one: tuple[Segment, ...]
     other: tuple[Segment, ...]
     #: code points of the differing characters when letters may look alike, else ""
@@ -70,7 +74,7 @@ def diff(one: str, other: str) -> Marked:
 
 
 def compare(one: str, other: str) -> Marked:
-    """The same for plain text of one or several lines."""
+    """Return the same for plain text of one or several lines."""
     left, right = _pieces(one, other, False)
     unit = "characters"
     return Marked(_segments(left, unit, lines=True), _segments(right, unit, lines=True), _note(left, right))

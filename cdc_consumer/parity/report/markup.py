@@ -10,7 +10,7 @@ from cdc_consumer.parity.report.values import harmless
 
 
 class Html(str):
-    """Markup; any other str is text."""
+    """Marks markup; any other str is text."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ def escape(child: Content) -> Html:
 
 
 def tag(element: str, /, *children: Content, **attributes: str | int | float | bool | None) -> Html:
-    """An element. `class_` is the attribute class, `aria_label` is aria-label; None and False leave one out."""
+    """Write an element. `class_` is the attribute class, `aria_label` is aria-label; None and False leave one out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{"" if value is True else escape(str(value))}"'
         for key, value in attributes.items()
@@ -43,5 +43,5 @@ def tag(element: str, /, *children: Content, **attributes: str | int | float | b
 
 
 def join(children: Iterable[Content], between: Content = None) -> Html:
-    """Children after one another."""
+    """Join children after one another."""
     return Html(escape(between).join(map(escape, children)))

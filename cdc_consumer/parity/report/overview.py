@@ -23,11 +23,13 @@ _ROWS = 60
 
 
 def verdict_tag(verdict: Verdict) -> Html:
+    """Show a verdict with its sign."""
     sign = tag("span", words.SIGNS[verdict], class_="sign", aria_hidden="true")
     return tag("span", sign, verdict, class_=f"verdict v-{verdict}")
 
 
 def headline(run: Run, tally: Tally) -> Html:
+    """Show the verdict, its reasons, and which servers were compared when."""
     reasons = words.reasons(run, tally)
     shown: list[Content] = [tag("li", reason) for reason in reasons[:_REASONS]]
     if len(reasons) > _REASONS:
@@ -50,6 +52,7 @@ def headline(run: Run, tally: Tally) -> Html:
 
 
 def tiles(run: Run) -> Html:
+    """Show the numbers of the run."""
     tables = words.verdicts(run)
     leader, follower = (sum(getattr(t, side) for t in run.tables) for side in ("leader_rows", "follower_rows"))
     grades = Counter(item.grade for item in run.schema)
@@ -86,7 +89,7 @@ def _tile(name: str, number: int, detail: str, verdict: str = "") -> Html:
 
 
 def causes(run: Run, tally: Tally) -> Html | None:
-    """What kinds of damage there are, and which part of the replication failed."""
+    """Show what kinds of damage there are, and which part of the replication failed."""
     if not tally.causes:
         return None
     most = max(cause.rows for cause in tally.causes)
@@ -124,7 +127,7 @@ def _cause(cause: Cause, most: int) -> Html:
 
 
 def tables(run: Run, anchors: dict[TableName, str]) -> Html:
-    """Every table with its strip; those that are not equal first, equal ones folded when there are many."""
+    """Show every table with its strip; those that are not equal first, equal ones folded when there are many."""
     order = ["different", "undecided", "skipped", "equal"]
     ranked = sorted(run.tables, key=lambda table: (order.index(table.verdict), -table.proven, table.table))
     equal = sum(table.verdict == "equal" for table in ranked)
@@ -166,7 +169,7 @@ def _table(result: TableResult, anchors: dict[TableName, str]) -> Html:
 
 
 def matrix(tally: Tally) -> Html | None:
-    """Which columns of changed rows differ, by cause."""
+    """Show which columns of changed rows differ, by cause."""
     if not tally.columns:
         return None
     total: Counter[str] = sum(tally.columns.values(), Counter())
@@ -204,6 +207,6 @@ def _heads(*names: str) -> Html:
 
 
 def scroll(name: str, *content: Content, class_: str | None = None) -> Html:
-    """A table in a box of its own, which scrolls sideways where the page is narrow."""
+    """Show a table in a box of its own, which scrolls sideways where the page is narrow."""
     table = tag("table", *content, class_=class_, aria_label=name)
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=name)

@@ -1,4 +1,4 @@
-"""run.json and schema.json: a whole run for machines.
+"""Writes run.json and schema.json: a whole run for machines.
 
 The shape is stable: a change that takes something away or gives it another meaning raises `VERSION`; keys may be added.
 
@@ -70,7 +70,7 @@ def run_json(run: Run, tally: Tally) -> str:
 
 
 def schema_json(run: Run) -> str:
-    """The text of schema.json."""
+    """Return the text of schema.json."""
     return _text({"version": VERSION, "run": run.id, "differences": [asdict(item) for item in run.schema]})
 
 

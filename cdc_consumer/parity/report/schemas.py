@@ -1,4 +1,4 @@
-"""What the schemas do not have in common, side by side, with the SQL that would end it."""
+"""Shows what the schemas do not have in common, side by side, with the SQL that would end it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _SHOWN = 200
 
 
 def schemas(run: Run) -> Html | None:
+    """Show the part about schemas; None when they differ in nothing."""
     if not run.schema:
         return None
     grades = {grade: [item for item in run.schema if item.grade == grade] for grade in words.GRADES}
@@ -33,7 +34,7 @@ def schemas(run: Run) -> Html | None:
 
 
 def name(item: SchemaDifference) -> str:
-    """ "column shop.orders.total" """
+    """Name it, as in "column shop.orders.total"."""
     return f"{item.object} {'.'.join(filter(None, (item.database, item.parent, item.name)))}"
 
 

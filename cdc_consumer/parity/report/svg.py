@@ -22,7 +22,7 @@ def _picture(label: str, width: float, height: float, *shapes: Content, class_: 
 
 
 def strip(cells: Sequence[int]) -> Html:
-    """Where in the key space rows differ: a bar per part that holds any, by magnitude."""
+    """Show where in the key space rows differ: a bar per part that holds any, by magnitude."""
     most = max(cells, default=0)
     bars = []
     for at, rows in enumerate(cells):
@@ -36,7 +36,7 @@ def strip(cells: Sequence[int]) -> Html:
 
 
 def strip_words(cells: Sequence[int]) -> str:
-    """ "rows differ in 17 of 64 parts of the key space: 12 (1 row), 20 to 35 (31,204 rows)" """
+    """Say it, as in "rows differ in 17 of 64 parts of the key space: 12 (1 row), 20 to 35 (31,204 rows)"."""
     runs: list[list[int]] = []
     for at, rows in enumerate(cells):
         if not rows:
@@ -57,7 +57,7 @@ def strip_words(cells: Sequence[int]) -> str:
 
 
 def bar(label: str, parts: Sequence[tuple[float, str]]) -> Html:
-    """A horizontal bar of (share of the whole width, class) parts."""
+    """Draw a horizontal bar of (share of the whole width, class) parts."""
     shapes, x = [], 0.0
     for share, name in parts:
         if share > 0:

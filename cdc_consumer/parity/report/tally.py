@@ -1,4 +1,4 @@
-"""What the differences have in common, counted in one pass over all of them."""
+"""Counts what the differences have in common, in one pass over all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL_CARDS = 3_000
 
 
 class Group(NamedTuple):
-    """Rows of a table with one kind of damage."""
+    """Names the rows of a table with one kind of damage."""
 
     table: TableName
     kind: Kind
@@ -41,6 +41,8 @@ class Cause:
 
 @dataclass(slots=True)
 class Tally:
+    """Counts the differences of a run, and holds the rows the report shows."""
+
     #: rows it has seen; fewer than the run proved when the list of them was not to be had whole
     rows: int = 0
     kinds: Counter[Kind] = field(default_factory=Counter)
@@ -92,7 +94,7 @@ def _count(difference: Difference, result: Tally, cause: Cause) -> None:
 
 
 def tally_of(run: Run, folder: Path) -> Tally:
-    """Of all differences of `run`: those it holds, or the ones its folder has where it holds the first of them only."""
+    """Count all differences of `run`: those it holds, or those its folder has when there are more."""
     path = folder / FILE
     if len(run.differences) < run.total_differences and path.exists():
         return tally(read_differences(path))

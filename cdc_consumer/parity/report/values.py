@@ -1,4 +1,4 @@
-"""SQL literals as people read them: nothing invisible, nothing ambiguous.
+"""Shows SQL literals as people read them: nothing invisible, nothing ambiguous.
 
     NULL                             NULL
     -12   28806.56333333333          as they are
@@ -81,12 +81,12 @@ def visible(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """The same for text that may hold signs already, or several lines: those stay."""
+    """Return the same for text that may hold signs already, or several lines: those stay."""
     return text if text.isascii() and text.isprintable() else text.translate(_UNSEEN)
 
 
 def with_ends(text: str) -> str:
-    """The same with a sign for each space at either end."""
+    """Return the same with a sign for each space at either end."""
     inner = text.strip(" ")
     if not inner:
         return "␣" * len(text)
@@ -95,7 +95,7 @@ def with_ends(text: str) -> str:
 
 
 def read(literal: str) -> Shown:
-    """What `literal` says; text that is no literal says itself."""
+    """Return what `literal` says; text that is no literal says itself."""
     try:
         value = parse(literal)
     except ValueError:

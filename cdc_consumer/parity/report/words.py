@@ -1,4 +1,4 @@
-"""The sentences of the report, and how it writes numbers."""
+"""Says the sentences of the report, and writes its numbers."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ NO_PATTERN = "no known pattern"
 
 
 def count(number: int, noun: str) -> str:
-    """ "1 row", "1,200 rows" """
+    """Say "1 row", "1,200 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def sentence(text: str) -> str:
-    """ "It is so." of "it is so" """
+    """Say "It is so." of "it is so"."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def listed(parts: list[str]) -> str:
-    """ "a", "a and b", "a, b and c" """
+    """Say "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def duration(seconds: float) -> str:
-    """ "0.4 s", "12 s", "3 min 5 s", "2 h 10 min" """
+    """Say "0.4 s", "12 s", "3 min 5 s", "2 h 10 min"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(microseconds: int) -> str:
-    """UTC of a time in microseconds since 1970."""
+    """Write a time in microseconds since 1970 as UTC."""
     try:
         text = datetime.fromtimestamp(microseconds // 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):
@@ -104,12 +104,12 @@ def verdicts(run: Run) -> Counter[Verdict]:
 
 
 def counted_schema(run: Run) -> int:
-    """Schema differences that make the follower different."""
+    """Return schema differences that make the follower different."""
     return sum(item.grade in COUNTED for item in run.schema)
 
 
 def headline(run: Run) -> str:
-    """The verdict in one sentence."""
+    """Say the verdict in one sentence."""
     if run.verdict == "different":
         tables = sum(table.proven > 0 for table in run.tables)
         found = []
@@ -129,7 +129,7 @@ def headline(run: Run) -> str:
 
 
 def reasons(run: Run, tally: Tally) -> list[str]:
-    """Why, the weightiest first: one sentence per cause, and one for all that is undecided."""
+    """Say why, the weightiest first: one sentence per cause, and one for all that is undecided."""
     found = [_cause(cause) for cause in tally.causes if cause.name]
     if unknown := sum(cause.rows for cause in tally.causes if not cause.name):
         found.append(f"{count(unknown, 'row')} {'follows' if unknown == 1 else 'follow'} {NO_PATTERN}.")
@@ -174,27 +174,27 @@ def _are(number: int, noun: str) -> str:
 
 
 def undecided(rows: int) -> str:
-    """ "1 row is undecided" """
+    """Say "1 row is undecided"."""
     return f"{_are(rows, 'row')} undecided"
 
 
 def options(run: Run) -> str:
-    """What narrowed the run."""
+    """Say what narrowed the run."""
     return listed([f"--{name} {value}" for name, value in run.options.items()])
 
 
 def proven(table: TableResult) -> Counter[Kind]:
-    """Rows of a table proven different, by kind."""
+    """Return rows of a table proven different, by kind."""
     return Counter({"missing": table.missing, "extra": table.extra, "changed": table.changed, "copies": table.copies})
 
 
 def kinds(counts: Counter[Kind]) -> str:
-    """ "31,204 missing, 1 extra" """
+    """Say "31,204 missing, 1 extra"."""
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind])
 
 
 def proof(evidence: Evidence) -> str:
-    """Why the row is believed to differ."""
+    """Say why the row is believed to differ."""
     rounds = "once" if evidence.rounds == 1 else f"in {evidence.rounds:,} rounds"
     return (
         f"Seen {rounds}. The leader was read after {evidence.before}, the fence was {evidence.fence}, and the follower "
@@ -204,5 +204,5 @@ def proof(evidence: Evidence) -> str:
 
 
 def copies(number: int) -> str:
-    """ "no copy", "1 copy", "3 copies" """
+    """Say "no copy", "1 copy", "3 copies"."""
     return "no copy" if not number else f"{number:,} cop{'y' if number == 1 else 'ies'}"

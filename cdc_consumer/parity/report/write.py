@@ -1,4 +1,4 @@
-"""The files of a report, each there whole or not at all."""
+"""Writes the files of a report, each there whole or not at all."""
 
 from __future__ import annotations
 

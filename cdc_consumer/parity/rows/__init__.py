@@ -1,1 +1,1 @@
-"""Comparing the rows of a table, range by range."""
+"""Compares the rows of a table, range by range."""

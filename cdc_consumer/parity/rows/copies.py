@@ -1,4 +1,4 @@
-"""A table without a key, compared as a multiset: which rows there are, and how many copies of each."""
+"""Compares a table without a key as a multiset: which rows there are, and how many copies of each."""
 
 from __future__ import annotations
 

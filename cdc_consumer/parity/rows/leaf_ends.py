@@ -1,4 +1,4 @@
-"""Where a leaf ends: a key so far on that about the wanted number of rows lies before it, asked of the follower."""
+"""Asks the follower where a leaf ends: at a key so far on that about the wanted number of rows lies before it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Steps:
 
 
 class NumberSteps(Steps):
-    """Of a key that is one whole number: counts on without asking, and learns from each leaf how far to go."""
+    """Takes a key that is one whole number: counts on without asking, and learns from each leaf how far to go."""
 
     def __init__(
         self, reading: Reading, reader: ServerConnection, part: Range, leaf_rows: int, expected_rows: int
@@ -49,7 +49,7 @@ class NumberSteps(Steps):
 
 
 def steps(reading: Reading, reader: ServerConnection, part: Range, leaf_rows: int, expected_rows: int) -> Steps:
-    """The cheapest way for this table's key."""
+    """Return the cheapest way for this table's key."""
     if is_integer(reading.shape):
         return NumberSteps(reading, reader, part, leaf_rows, expected_rows)
     return Steps(reading, reader, part, leaf_rows)

@@ -40,7 +40,7 @@ class Compared:
 
 
 class Leaves:
-    """Both sides of one table, read at once from two threads."""
+    """Reads both sides of one table at once from two threads."""
 
     def __init__(self, reading: Reading, pair: Pair, leaf_rows: int) -> None:
         self._reading = reading
@@ -132,5 +132,5 @@ def _same(theirs: tuple[int, bytes], ours: tuple[int, bytes]) -> bool:
 
 
 def split_keys(rows: Sequence[Sequence[Any]]) -> dict[Key, str | None]:
-    """Rows of Reading.hashes: key -> hash."""
+    """Return rows of Reading.hashes: key -> hash."""
     return {tuple(row[:-1]): row[-1] for row in rows}

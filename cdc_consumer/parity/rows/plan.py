@@ -1,4 +1,4 @@
-"""What is compared: of every table the columns and the key both sides share, and the ranges that tasks read."""
+"""Plans what is compared: of every table the columns and the key both sides share, and the ranges that tasks read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TASKS_PER_CORE = 8
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How finely tables are cut."""
+    """Says how finely tables are cut."""
 
     #: fewer would cost more round trips, more would make a busy table's leaves differ
     leaf_rows: int = 2000
@@ -41,7 +41,7 @@ SIZES = Sizes()
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A table that cannot be compared."""
+    """Names a table that cannot be compared."""
 
     table: TableName
     reason: str
@@ -68,7 +68,7 @@ def check_where(where: str, shapes: Iterable[Shape], follower: ServerConnection)
 
 
 def chosen(names: Iterable[TableName], patterns: Sequence[str]) -> list[TableName]:
-    """The tables that a pattern ("db.table", with * and ?) names; all without patterns. Raises ProfileError."""
+    """Choose the tables that a pattern ("db.table", with * and ?) names; all without patterns. Raises ProfileError."""
     tables = sorted(names)
     for pattern in patterns:
         if not any(fnmatch.fnmatchcase(str(table), pattern) for table in tables):
@@ -77,7 +77,7 @@ def chosen(names: Iterable[TableName], patterns: Sequence[str]) -> list[TableNam
 
 
 def shapes(leader: Schema, follower: Schema, tables: Iterable[TableName]) -> tuple[list[Shape], list[Skipped]]:
-    """Each table's shape, or why it has none."""
+    """Return each table's shape, or why it has none."""
     found, skipped = [], []
     for name in tables:
         result = shape_of(name, leader.tables.get(name), follower.tables.get(name))
@@ -89,7 +89,7 @@ def shapes(leader: Schema, follower: Schema, tables: Iterable[TableName]) -> tup
 
 
 def shape_of(name: TableName, leader: TableRecord | None, follower: TableRecord | None) -> Shape | Skipped:
-    """What both sides of a table have in common."""
+    """Return what both sides of a table have in common."""
     if leader is None or follower is None:
         return Skipped(name, f"it exists on the {'follower' if leader is None else 'leader'} only")
     theirs = {column.name: column for column in follower.columns}
@@ -145,7 +145,7 @@ def _key(leader: TableRecord, follower: TableRecord) -> tuple[str, ...]:
 def tasks(
     shape: Shape, record: TableRecord, follower: ServerConnection, cores: int, sizes: Sizes, where: str
 ) -> tuple[list[Task], str]:
-    """The ranges of one table as tasks numbered from 0, and how they were found: see TableResult.split."""
+    """Return the ranges of one table as tasks numbered from 0, and how they were found: see TableResult.split."""
     if not shape.key:
         return [Task(0, shape, EVERYTHING, record.rows, where, sizes.leaf_rows, (0.0, 1.0))], "no key"
     least, most = sizes.task_rows

@@ -1,4 +1,4 @@
-"""Ranges of a key as SQL predicates. The servers order keys; nothing here compares two of them."""
+"""Writes ranges of a key as SQL predicates. The servers order keys; nothing here compares two of them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ _INTEGERS = INTEGERS | {"bit"}
 
 
 def is_integer(shape: Shape) -> bool:
-    """The key is one whole number, so that any other may be a bound. (YEAR is none: MySQL takes its 50 for 2050.)"""
+    """Tell whether the key is one whole number, so that any other may be a bound.
+
+    YEAR is none: MySQL takes its 50 for 2050.
+    """
     return len(shape.key) == 1 and shape.column(shape.key[0]).data_type in _INTEGERS
 
 
 def inside(key: Sequence[str], part: Range) -> list[str]:
-    """Predicates, all of which are true for the rows of the range; `key` are the names of the key's columns."""
+    """Return predicates, all of which are true for the rows of the range; `key` are the names of the key's columns."""
     found = []
     if part.low is not None:
         found.append(_beyond(key, part.low, ">", ">"))
@@ -53,7 +56,7 @@ def _beyond(key: Sequence[str], bound: Key, strictly: str, last: str) -> str:
 
 
 def among(key: Sequence[str], keys: Sequence[Key]) -> str:
-    """A predicate that is true for the rows with one of these keys, and for those whose key compares equal to one."""
+    """Return a predicate that is true for the rows whose key is one of these, or compares equal to one."""
     names = [quote_name(name) for name in key]
     if len(names) == 1:
         return f"{names[0]} IN ({', '.join(literals[0] for literals in keys)})"
@@ -76,29 +79,29 @@ class Reading:
         return f"SELECT {what} FROM {self.shape.name.sql}{f' WHERE {rows}' if rows else ''}{tail}"
 
     def digest(self, part: Range) -> str:
-        """One row: number of rows, 32 bytes."""
+        """Return one row: number of rows, 32 bytes."""
         return self._select(canonical.digest(self.shape), inside(self.shape.key, part))
 
     def step(self, part: Range, count: int) -> str:
-        """The key of the range's row number `count`, or nothing when it holds fewer."""
+        """Return the key of the range's row number `count`, or nothing when it holds fewer."""
         tail = f" ORDER BY {self._order} LIMIT 1 OFFSET {count - 1}"
         return self._select(self._key, inside(self.shape.key, part), tail)
 
     def hashes(self, part: Range) -> str:
-        """Every row's key and hash."""
+        """Return every row's key and hash."""
         return self._select(f"{self._key}, {canonical.row_hash(self.shape)}", inside(self.shape.key, part))
 
     def hashes_of(self, keys: Sequence[Key]) -> str:
-        """Key and hash of the rows with these keys."""
+        """Return key and hash of the rows with these keys."""
         return self._select(f"{self._key}, {canonical.row_hash(self.shape)}", [among(self.shape.key, keys)])
 
     def rows_of(self, keys: Sequence[Key]) -> str:
-        """Key, hash and all literals of the rows with these keys."""
+        """Return key, hash and all literals of the rows with these keys."""
         what = [self._key, canonical.row_hash(self.shape), *map(canonical.literal, self.shape.columns)]
         return self._select(", ".join(what), [among(self.shape.key, keys)])
 
     def these(self, keys: Sequence[Key], condition: str) -> str:
-        """The keys among these whose rows fulfil a condition."""
+        """Return the keys among these whose rows fulfil a condition."""
         return self._select(self._key, [among(self.shape.key, keys), condition])
 
     def bound(self, which: str, part: Range = EVERYTHING) -> str:
@@ -107,13 +110,13 @@ class Reading:
         return self._select(self._key, inside(self.shape.key, part), f" ORDER BY {order} LIMIT 1")
 
     def following(self, start: Key, part: Range) -> str:
-        """The first key of the range not before `start`, which may be only the first of its columns."""
+        """Return the first key of the range not before `start`, which may be only the first of its columns."""
         names = self.shape.key[: len(start)]
         predicates = [*inside(self.shape.key, part), _beyond(names, start, ">", ">=")]
         return self._select(self._key, predicates, f" ORDER BY {self._order} LIMIT 1")
 
     def nothing(self) -> str:
-        """No row, but an error where the SELECT is none."""
+        """Ask for no row, to get an error where the SELECT is none."""
         return self._select("1", [], " LIMIT 0")
 
     def estimate(self, part: Range) -> str:
@@ -123,11 +126,11 @@ class Reading:
     # of tables without a key
 
     def multiset(self) -> str:
-        """One row: number of rows, two sums."""
+        """Return one row: number of rows, two sums."""
         return self._select(canonical.multiset(self.shape), [])
 
     def counted(self, hashes: Sequence[str] = ()) -> str:
-        """Every hash (NULL for rows too long for one) and how many rows have it, in the order of the hashes."""
+        """Return every hash (NULL for rows too long for one) and how many rows have it, in the order of the hashes."""
         what = canonical.row_hash(self.shape)
         chosen = [f"{what} IN ({', '.join(hashes)})"] if hashes else []
         return self._select(f"{what} AS row_hash, COUNT(*)", chosen, " GROUP BY row_hash ORDER BY row_hash")

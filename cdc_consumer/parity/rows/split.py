@@ -1,4 +1,4 @@
-"""A table cut into ranges of about equal size, asked of the follower alone: the leader pays nothing.
+"""Cuts a table into ranges of about equal size by asking the follower alone: the leader pays nothing.
 
 Bounds are real keys (or whole numbers between them); the first range is open below and the last above, so that rows
 only the leader has are in one of them. The optimizer's guess tells which range is too large and is cut again.
@@ -26,7 +26,7 @@ _CHARSETS = frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"})
 
 
 def split(reading: Reading, follower: ServerConnection, rows: int, wanted: int) -> tuple[list[Range], str]:
-    """Ranges in key order that together hold every possible key, and the method: see TableResult.split.
+    """Return ranges in key order that together hold every possible key, and the method: see TableResult.split.
 
     `rows` is a guess of the table's rows, `wanted` how many a range should have.
     """
@@ -85,7 +85,7 @@ def _probes(reading: Reading, follower: ServerConnection, low: Key, high: Key, p
 
 
 def points(low: str, high: str, parts: int) -> list[str]:
-    """Literals that lie evenly between two: of whole numbers, and of strings by their first differing bytes."""
+    """Return literals that lie evenly between two: of whole numbers, and of strings by their first differing bytes."""
     one, other = parse(low), parse(high)
     if isinstance(one, Number) and isinstance(other, Number):
         if one.whole is None or other.whole is None:

@@ -17,6 +17,8 @@ from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """Names one range of one table that is to be compared."""
+
     number: int
     shape: Shape
     part: Range
@@ -30,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all tasks of a wave share."""
+    """Holds what all tasks of a wave share."""
 
     profile: ParityProfile
     #: tasks that run at the same time
@@ -41,6 +43,8 @@ class Setup:
 
 @dataclass(slots=True)
 class Outcome:
+    """Tells what became of a task."""
+
     task: Task
     compared: Compared
     #: what was not read yet, None when all was

@@ -39,7 +39,7 @@ _COUNTER = re.compile(r"^([^']*?) AUTO_INCREMENT=\d+")
 
 
 class Phase(IntEnum):
-    """When a step is to run, first to last."""
+    """Says when a step is to run, first to last."""
 
     DATABASE = auto()
     DROP_OBJECT = auto()
@@ -59,6 +59,8 @@ class Phase(IntEnum):
 
 
 class Step(NamedTuple):
+    """Holds one step of a schema's repair."""
+
     phase: Phase
     #: statements; of a step with a table clauses of ALTER TABLE
     sql: tuple[str, ...]
@@ -74,18 +76,22 @@ class Step(NamedTuple):
 
 
 def alter_table(table: TableName, clauses: Iterable[str], last: str = "") -> str:
+    """Write an ALTER TABLE statement."""
     return " ".join(part for part in (f"ALTER TABLE {table.sql}", ", ".join(clauses), last) if part)
 
 
 def alter(table: TableName, *clauses: str) -> Step:
+    """Alter a table by these clauses."""
     return Step(Phase.ALTER_TABLE, clauses, table)
 
 
 def create_database(database: DatabaseRecord) -> Step:
+    """Create a database as the leader has it."""
     return Step(Phase.DATABASE, (f"CREATE DATABASE {quote_name(database.name)} {_defaults(database)}",))
 
 
 def alter_database(database: DatabaseRecord) -> Step:
+    """Give a database the leader's defaults."""
     return Step(Phase.DATABASE, (f"ALTER DATABASE {quote_name(database.name)} {_defaults(database)}",))
 
 
@@ -97,10 +103,12 @@ def _defaults(database: DatabaseRecord) -> str:
 
 
 def drop_database(name: str) -> Step:
+    """Drop a database with all that is in it."""
     return Step(Phase.DROP_DATABASE, (f"DROP DATABASE {quote_name(name)}",), loses=f"database {name}")
 
 
 def create_table(table: TableRecord) -> Step:
+    """Create a table as the leader has it, empty."""
     head = len(f"CREATE TABLE {quote_name(table.name.table)}")
     end = table.definition.rindex(table.options)
     options = _COUNTER.sub(r"\1", table.definition[end:])
@@ -109,11 +117,12 @@ def create_table(table: TableRecord) -> Step:
 
 
 def drop_table(name: TableName) -> Step:
+    """Drop a table with its rows."""
     return Step(Phase.DROP_TABLE, (f"DROP TABLE {name.sql}",), whole=name, loses=f"table {name}")
 
 
 def add_column(table: TableRecord, column: ColumnRecord) -> tuple[Step, ...]:
-    """Where the leader's `table` has it."""
+    """Add it where the leader's `table` has it."""
     definition, default = _explicit(column)
     add = alter(table.name, f"ADD COLUMN {definition} {_place(table, column)}")
     return add, *_set_default(table.name, column, default)
@@ -144,7 +153,7 @@ def change_column(table: TableRecord, column: ColumnRecord, follower: ColumnReco
 
 
 def order_columns(table: TableRecord) -> Iterator[Step]:
-    """All columns in the order of this table, the leader's."""
+    """Put all columns in the order of this table, the leader's."""
     for column in table.columns:
         definition, default = _explicit(column)
         clause = f"MODIFY COLUMN {definition} {_place(table, column)}"
@@ -179,10 +188,12 @@ def _explicit(column: ColumnRecord) -> tuple[str, str]:
 
 
 def add_key(table: TableName, key: KeyRecord) -> Step:
+    """Add a key of the leader."""
     return alter(table, f"ADD {key.definition}")
 
 
 def drop_key(table: TableName, name: str) -> Step:
+    """Drop a key of the follower."""
     return alter(table, "DROP PRIMARY KEY" if name == "PRIMARY" else f"DROP KEY {quote_name(name)}")
 
 
@@ -197,11 +208,15 @@ def change_key(table: TableName, leader: KeyRecord, follower: KeyRecord) -> Step
 
 
 def rename_key(table: TableName, old: str, new: str) -> Step:
+    """Give a key of the follower the leader's name."""
     return alter(table, f"RENAME KEY {quote_name(old)} TO {quote_name(new)}")
 
 
 def add_constraint(table: TableRecord, constraint: ConstraintRecord, named: bool) -> Step:
-    """To the leader's `table`, as far as its other steps have brought it. Without its name the server gives it one."""
+    """Add it to the leader's `table`, as far as its other steps have brought it.
+
+    Without its name the server gives it one.
+    """
     definition = constraint.definition
     if not named:
         definition = definition.removeprefix(f"CONSTRAINT {quote_name(constraint.name)} ")
@@ -220,28 +235,30 @@ def _owned_key(table: TableRecord, foreign_key: ConstraintRecord) -> Iterator[st
 
 
 def drop_constraint(table: TableName, constraint: ConstraintRecord) -> Step:
+    """Drop a constraint of the follower."""
     if constraint.kind == "check":
         return alter(table, f"DROP CHECK {quote_name(constraint.name)}")
     return Step(Phase.DROP_FOREIGN_KEY, (f"DROP FOREIGN KEY {quote_name(constraint.name)}",), table)
 
 
 def partition(table: TableRecord) -> Step:
-    """As this table, the leader's, is."""
+    """Partition it as this table, the leader's, is."""
     return Step(Phase.ALTER_TABLE, (), table.name, last=table.partitioning or "REMOVE PARTITIONING")
 
 
 def table_option(name: str, value: str | None) -> str | None:
-    """A clause that sets it, without a value to its default; None when that cannot be done."""
+    """Return a clause that sets it, without a value to its default; None when that cannot be done."""
     value = value or _RESET.get(name)
     return None if value is None else f"{name} = {value}"
 
 
 def drop_object(record: ObjectRecord) -> Step:
+    """Drop a view, trigger, routine or event of the follower."""
     return Step(Phase.DROP_OBJECT, (f"DROP {record.kind} {record.name.sql}",))
 
 
 def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) -> Step:
-    """As the leader has it, in `database`, its definer whoever runs this. `asleep` disables an event."""
+    """Create it as the leader has it, in `database`, its definer whoever runs this. `asleep` disables an event."""
     definition = normal.qualified(normal.without_definer(record.definition), record.name)
     if asleep:
         definition = normal.with_status(definition, "DISABLE")
@@ -267,4 +284,5 @@ def _enter(context: Context) -> Iterator[str]:
 
 
 def set_event_status(name: TableName, enabled: bool) -> Step:
+    """Let an event of the follower run, or not."""
     return Step(Phase.CREATE_EVENT, (f"ALTER EVENT {name.sql} {'ENABLE' if enabled else 'DISABLE'}",))

@@ -1,4 +1,4 @@
-"""What two schemas do not have in common, and the SQL that would remove each difference."""
+"""Tells what two schemas do not have in common, and the SQL that would remove each difference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdc_consumer.parity.schema.records import DatabaseRecord, Schema
 
 
 def compare_schemas(leader: Schema, follower: Schema) -> list[SchemaDifference]:
-    """Databases first, then tables, then the other objects; [] when a statement means the same on both servers.
+    """Compare databases first, then tables, then the other objects; [] when a statement means the same on both servers.
 
     A `fix` alone may need another one to run before it; `schema_mends` has them all in an order that runs.
     """
@@ -23,7 +23,7 @@ def compare_schemas(leader: Schema, follower: Schema) -> list[SchemaDifference]:
 
 
 def schema_mends(leader: Schema, follower: Schema, wanted: Container[SchemaDifference] | None = None) -> list[Mend]:
-    """The SQL that leaves no difference but those of grade "expected", in an order that runs; [] when there is none.
+    """Return the SQL that leaves only differences of grade "expected", in an order that runs; [] without any.
 
     With `wanted` only these differences are mended.
     """

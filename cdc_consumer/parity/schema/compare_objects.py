@@ -16,6 +16,7 @@ _OBJECTS = {
 
 
 def compare_objects(leader: Schema, follower: Schema) -> Iterator[Finding]:
+    """Compare views, triggers, routines and events by kind and name."""
     for key in sorted({*leader.objects, *follower.objects}):
         theirs, ours = leader.objects.get(key), follower.objects.get(key)
         if key[0] == "TRIGGER":

@@ -36,6 +36,8 @@ Constraint = tuple[str, Literal["foreign key", "check"], str]
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """Holds one token of a definition."""
+
     kind: str
     text: str
     #: where it begins
@@ -49,7 +51,7 @@ class Token:
 
     @property
     def word(self) -> str:
-        """As grammar names it: an unquoted word in upper case or a mark; "" for anything else."""
+        """Name it as grammar does: an unquoted word in upper case or a mark; "" for anything else."""
         return self.text.upper() if self.kind in ("word", "mark") else ""
 
 
@@ -67,7 +69,7 @@ class CreateTable:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All but blanks. Quotes that are not closed come as marks, which no server prints."""
+    """Yield all but blanks. Quotes that are not closed come as marks, which no server prints."""
     depth = 0
     for match in _TOKEN.finditer(text):
         kind, own = str(match.lastgroup), match.group()
@@ -80,6 +82,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def name_of(quoted: str) -> str:
+    """Read a name between backticks."""
     return quoted[1:-1].replace("``", "`")
 
 

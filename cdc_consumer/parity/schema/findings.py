@@ -1,4 +1,4 @@
-"""One difference between two schemas, with the steps that would remove it."""
+"""Describes one difference between two schemas, with the steps that would remove it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ GRADES: tuple[Grade, ...] = ("breaking", "integrity", "behaviour", "performance"
 
 
 class Finding(NamedTuple):
+    """Holds a difference, and the steps that remove it."""
+
     grade: Grade
     #: "table", "column"... as SchemaDifference.object
     object: str
@@ -40,13 +42,17 @@ class Finding(NamedTuple):
 
 
 def worst(grades: Iterable[Grade]) -> Grade:
+    """Return the worst of some grades."""
     return min(grades, key=GRADES.index)
 
 
 class Defined(Protocol):
+    """Has a definition."""
+
     @property
     def definition(self) -> str: ...
 
 
 def definition(record: Defined | None) -> str | None:
+    """Return the definition of what is there; None of what is not."""
     return None if record is None else record.definition

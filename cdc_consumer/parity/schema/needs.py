@@ -9,7 +9,7 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def by_need(nodes: Iterable[Node], needs: Callable[[Node], Iterable[Node]]) -> Iterator[tuple[Node, ...]]:
-    """The nodes and all they need, each after what it needs; those that need each other come together.
+    """Yield the nodes and all they need, each after what it needs; those that need each other come together.
 
     Tarjan's strongly connected components, without recursion because a chain may be long.
     """

@@ -38,19 +38,19 @@ _STATUS = re.compile(r"(?P<before>\bON COMPLETION (?:NOT )?PRESERVE) (?:ENABLE|D
 
 
 def charset(name: str | None) -> str | None:
-    """Of a character set or a collation: servers before 8.0.30 say utf8 for utf8mb3."""
+    """Name a character set or a collation in one way: servers before 8.0.30 say utf8 for utf8mb3."""
     return name if name is None else _UTF8.sub("utf8mb3", name)
 
 
 def column_type(text: str) -> str:
-    """A COLUMN_TYPE without what changes no value of the column."""
+    """Return a COLUMN_TYPE without what changes no value of the column."""
     if text.endswith("zerofill"):
         return text
     return "geomcollection" if text == "geometrycollection" else _WIDTH.sub(r"\1", text)
 
 
 def sql(text: str) -> Words:
-    """A clause the server printed, without character set introducers and /*!80000 marks */."""
+    """Return a clause the server printed, without character set introducers and /*!80000 marks */."""
     return _normal(list(tokens(text)))
 
 
@@ -85,22 +85,23 @@ def _is_literal(token: Token) -> bool:
 
 
 def key(line: str) -> Words:
-    """A key without its name, its comment and what is so by default."""
+    """Return a key without its name, its comment and what is so by default."""
     return _without(_key(line), ("comment", None))
 
 
 def key_but_visibility(line: str) -> Words:
-    """A key without its name, with its comment."""
+    """Return a key without its name, with its comment."""
     return _without(_key(line), ("invisible",))
 
 
 def key_parts(line: str) -> Words:
-    """What MySQL knows a key by: its kind and its parts."""
+    """Return what MySQL knows a key by: its kind and its parts."""
     text = _key(line)
     return text[: len(text) - text[::-1].index(")")]
 
 
 def is_visible(line: str) -> bool:
+    """Tell whether the optimizer may use a key."""
     return _key(line) == key_but_visibility(line)
 
 
@@ -121,7 +122,7 @@ def foreign_key_columns(line: str) -> tuple[str, ...]:
 
 
 def referenced_table(table: TableName, line: str) -> TableName:
-    """The table that a foreign key of `table` refers to."""
+    """Return the table that a foreign key of `table` refers to."""
     own = list(tokens(line))
     after = next(index for index, token in enumerate(own) if token.word == "REFERENCES") + 1
     first = name_of(own[after].text)
@@ -131,16 +132,17 @@ def referenced_table(table: TableName, line: str) -> TableName:
 
 
 def constraint(line: str) -> Words:
-    """A constraint without its name and what is so by default."""
+    """Return a constraint without its name and what is so by default."""
     return _without(sql(line)[2:], ("on", "delete", "restrict"), ("on", "update", "restrict"))
 
 
 def partitioning(text: str) -> Words:
+    """Return a PARTITION BY clause without the engines of its partitions."""
     return _without(sql(text), ("engine", "=", None))
 
 
 def comment(line: str) -> str:
-    """The comment of a key as the server quotes it, "" without one."""
+    """Return the comment of a key as the server quotes it, "" without one."""
     own = list(tokens(line))
     return next((text.text for word, text in pairwise(own) if word.word == "COMMENT" and word.depth == 0), "")
 
@@ -171,7 +173,7 @@ def column_clauses(definition: str) -> Clauses:
 
 
 def without_expression_default(definition: str) -> tuple[str, str]:
-    """A column's line without its DEFAULT (expression), and that; "" when it has none."""
+    """Return a column's line without its DEFAULT (expression), and that; "" when it has none."""
     default = column_clauses(definition).get("DEFAULT", [])
     if len(default) < 2 or default[1].text != "(":
         return definition, ""
@@ -180,6 +182,7 @@ def without_expression_default(definition: str) -> tuple[str, str]:
 
 
 def differ(head: str, leader: Clauses, follower: Clauses) -> bool:
+    """Tell whether a clause means something else on the two sides."""
     return _normal(leader.get(head, [])) != _normal(follower.get(head, []))
 
 
@@ -194,5 +197,5 @@ def qualified(definition: str, name: TableName) -> str:
 
 
 def with_status(definition: str, status: str) -> str:
-    """A CREATE EVENT with "ENABLE", "DISABLE" or nothing at all where it says whether the event runs."""
+    """Return a CREATE EVENT with "ENABLE", "DISABLE" or nothing at all where it says whether the event runs."""
     return _STATUS.sub(rf"\g<before>{' ' * bool(status)}{status}", definition, count=1)

@@ -40,7 +40,7 @@ def shown(steps: Sequence[Step]) -> str:
 
 
 def delimited(sql: str) -> str:
-    """A statement with its end, as the mysql client needs it."""
+    """Return a statement with its end, as the mysql client needs it."""
     if ";" not in sql:
         return f"{sql};"
     end = ";;"
@@ -50,7 +50,7 @@ def delimited(sql: str) -> str:
 
 
 def mends(steps: Sequence[Step], leader: Schema, follower: Schema) -> list[Mend]:
-    """All steps as statements, one ALTER TABLE for each table and phase. Run SESSION before them."""
+    """Return all steps as statements, one ALTER TABLE for each table and phase. Run SESSION before them."""
     units = list(_units([*steps, *_around(steps, leader, follower)]))
     held, lost = _held_tables(units, leader, follower), _lost_tables(steps)
     result = []

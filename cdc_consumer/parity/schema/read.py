@@ -1,4 +1,4 @@
-"""A server's databases, tables and other objects, read in a dozen queries and one SHOW CREATE for each object."""
+"""Reads a server's databases, tables and other objects in a dozen queries and one SHOW CREATE for each object."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Changed(Exception):
 
 
 def read_schema(connection: Connection, databases: Container[str], named: Collection[str] = ()) -> Schema:
-    """Everything in those of the server's databases that are in `databases`.
+    """Return everything in those of the server's databases that are in `databases`.
 
     `named` are databases that must not go unseen even where the account has no privilege on them: those a profile
     includes by name. The session is left with information_schema for its default database and the variables in SESSION.
@@ -66,7 +66,7 @@ def read_schema(connection: Connection, databases: Container[str], named: Collec
 
 
 def read_tables(connection: Connection, names: Sequence[TableName]) -> Mapping[TableName, TableRecord]:
-    """Only these tables, those that exist. Raises CdcError as `read_schema` does."""
+    """Return only these tables, those that exist. Raises CdcError as `read_schema` does."""
     if not names:
         return {}
     _prepare(connection)

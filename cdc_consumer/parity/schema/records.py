@@ -1,4 +1,4 @@
-"""What a server holds besides rows, as frozen records.
+"""Records what a server holds besides rows, as frozen types.
 
 Facts that decide something are fields, read from information_schema. Everything else is compared in the text that SHOW
 CREATE prints: information_schema cuts a binary default at its first zero byte, shows the default of a TIMESTAMP in the
@@ -20,6 +20,8 @@ ObjectKind = Literal["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "LIBRARY", "EVE
 
 @dataclass(frozen=True, slots=True)
 class ColumnRecord:
+    """Records a column."""
+
     name: str
     #: COLUMN_TYPE, for example "int unsigned"
     type: str
@@ -41,6 +43,8 @@ class ColumnRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
+    """Records a key, unique or not."""
+
     #: "PRIMARY" for the primary key
     name: str
     unique: bool
@@ -54,6 +58,8 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRecord:
+    """Records a foreign key or a check."""
+
     name: str
     kind: Literal["foreign key", "check"]
     #: its line of SHOW CREATE TABLE
@@ -62,6 +68,8 @@ class ConstraintRecord:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
+    """Records a table."""
+
     name: TableName
     engine: str
     #: for columns that name none
@@ -86,7 +94,9 @@ class TableRecord:
 
     @property
     def unique_keys(self) -> tuple[tuple[str, ...], ...]:
-        """Columns of each unique key besides the primary one that tells any two rows apart: whole, and without NULL."""
+        """Return the columns of each unique key that tells any two rows apart, whole and without NULL; not the primary
+        key.
+        """
         required = {column.name for column in self.columns if not column.nullable}
         return tuple(
             key.columns
@@ -96,7 +106,7 @@ class TableRecord:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of what an audit of its rows relies on."""
+        """Return the SHA-256, in hexadecimal, of what an audit of its rows relies on."""
         columns = [
             (each.name, each.type, each.charset, each.collation, each.nullable, each.generated, each.srs_id)
             for each in self.columns
@@ -118,7 +128,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRecord:
-    """A view, trigger, routine or event."""
+    """Records a view, trigger, routine or event."""
 
     kind: ObjectKind
     name: TableName
@@ -133,6 +143,8 @@ class ObjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRecord:
+    """Records a database and its defaults."""
+
     name: str
     charset: str
     collation: str
@@ -141,7 +153,7 @@ class DatabaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The selected databases of one server."""
+    """Records the selected databases of one server."""
 
     databases: Mapping[str, DatabaseRecord]
     tables: Mapping[TableName, TableRecord]

@@ -1,1 +1,1 @@
-"""Connections to the leader and the follower, and how far each of them is."""
+"""Connects to the leader and the follower, and asks how far each of them is."""

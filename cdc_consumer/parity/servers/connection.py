@@ -1,4 +1,4 @@
-"""Connections that read rows: never too many, and opened again when a server was away for a while."""
+"""Keeps the connections that read rows: never too many, and opened again when a server was away for a while."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SNAPSHOTS = 5
 
 
 class ServerConnection:
-    """One connection to one of the two servers, opened when it is first used."""
+    """Holds one connection to one of the two servers, opened when it is first used."""
 
     def __init__(self, role: Role, address: Database, *, statement_seconds: float = 600.0, slots: int = 0) -> None:
         """`slots`: how many connections of all processes may hold one at a time, see `take_slot`."""
@@ -61,7 +61,7 @@ class ServerConnection:
         return f"{self.role} {self.address}"
 
     def rows(self, sql: str) -> list[Row]:
-        """All rows of a SELECT; see `use`."""
+        """Return all rows of a SELECT; see `use`."""
         return self.use(lambda connection: rows(connection, sql))
 
     def stream(self, sql: str) -> Iterator[Row]:
@@ -74,7 +74,10 @@ class ServerConnection:
             raise self._named(error) from error
 
     def frozen(self, look: Callable[[Ask], T]) -> T:
-        """What `look` makes of SELECTs that all see the same moment; called again when link or snapshot break."""
+        """Return what `look` makes of SELECTs that all see the same moment.
+
+        Called again when link or snapshot break.
+        """
 
         def attempt(connection: Connection) -> T:
             rows(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -94,7 +97,7 @@ class ServerConnection:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Meanwhile a server that is away is an error at once."""
+        """Make a server that is away an error at once, meanwhile."""
         before, self._patience = self._patience, 0.0
         try:
             yield

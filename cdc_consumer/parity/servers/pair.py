@@ -1,4 +1,4 @@
-"""The leader and the follower of an audit: how far each of them is, and waiting for one to reach the other.
+"""Holds the leader and the follower of an audit: how far each of them is, and waiting for one to reach the other.
 
 A position read *after* rows were read from the leader is a fence: MySQL writes its binlog before a change shows in
 the rows, so whatever they showed lies before it. (`gtid_executed` is not: it grows after the change shows.)
@@ -37,7 +37,7 @@ HANGS = "a commit hangs on the leader: its binlog holds more than its rows show"
 
 
 class Shown(NamedTuple):
-    """A position of the leader: its rows show everything that was written before it."""
+    """Names a position of the leader whose rows show everything that was written before it."""
 
     position: Position
     #: why it is only the start of the current binlog file; "" when it is where the binlog ended
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
 
 
 class LeaderConnection(ServerConnection):
-    """A connection to the leader, which also tells how far its binlog is and how busy the server is."""
+    """Connects to the leader, and tells how far its binlog is and how busy the server is."""
 
     def __init__(self, address: Database, *, statement_seconds: float = 600.0, slots: int = 0) -> None:
         super().__init__("leader", address, statement_seconds=statement_seconds, slots=slots)
@@ -99,7 +99,7 @@ class LeaderConnection(ServerConnection):
 
 
 class FollowerConnection(ServerConnection):
-    """A connection to the follower, which also tells how far the consumer has applied the leader's binlog."""
+    """Connects to the follower, and tells how far the consumer has applied the leader's binlog."""
 
     def __init__(
         self, address: Database, system_database: str, topic: str | None, *, statement_seconds: float = 600.0,

@@ -1,4 +1,4 @@
-"""When the audit pauses: a busy leader, a follower that is behind, rows that come too fast, the time of day."""
+"""Decides when the audit pauses: a busy leader, a follower that is behind, too many rows a second, the time of day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 30.0
 
 
 def window_closes(window: str | None, now: datetime) -> datetime | None:
-    """When the time of day in which rows are read ends; None when it is not now. Without a window: in a year."""
+    """Tell when the time of day in which rows are read ends; None when it is not now. Without a window: in a year."""
     if window is None:
         return now + timedelta(days=365)
     match = WINDOW.fullmatch(window)
@@ -30,7 +30,7 @@ def window_closes(window: str | None, now: datetime) -> datetime | None:
 
 
 def window_opens(window: str, now: datetime) -> datetime:
-    """The next moment at which rows may be read, when that is not now."""
+    """Return the next moment at which rows may be read, when that is not now."""
     match = WINDOW.fullmatch(window)
     assert match is not None, window
     opens = now.replace(hour=int(match[1]), minute=int(match[2]), second=0, microsecond=0)
@@ -38,7 +38,7 @@ def window_opens(window: str, now: datetime) -> datetime:
 
 
 class Throttle:
-    """Of one worker; `share` is the part of the allowed rows that is its own."""
+    """Slows one worker down; `share` is the part of the allowed rows that is its own."""
 
     def __init__(self, limits: Limits, pair: Pair, share: float) -> None:
         self._limits = limits
@@ -48,7 +48,7 @@ class Throttle:
         self._paid_until = time.monotonic()
 
     def allows(self, rows: int) -> bool:
-        """Called after every `rows` rows; waits as long as it must. False: give the work back, it is not the time."""
+        """Wait as long as it must after every `rows` rows. False: give the work back, it is not the time."""
         if self._seconds_a_row:
             self._paid_until = max(self._paid_until, time.monotonic() - INTERVAL) + rows * self._seconds_a_row
             time.sleep(min(max(self._paid_until - time.monotonic(), 0), PATIENCE))

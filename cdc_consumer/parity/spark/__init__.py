@@ -1,1 +1,1 @@
-"""The one room that knows Spark."""
+"""Holds all that knows Spark."""

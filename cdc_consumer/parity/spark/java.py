@@ -1,4 +1,4 @@
-"""Spark's Java process, and what makes its start short."""
+"""Starts Spark's Java process, and makes its start short."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A process that runs Spark's half of an audit."""
+    """Starts and ends the process that runs Spark's half of an audit."""
 
     #: py4j's
     gateway: Any
@@ -77,7 +77,7 @@ def start(settings: Mapping[str, str], log: Path) -> Java:
 
 
 def jvm_flags() -> list[str]:
-    """With the archive of loaded classes: made when the first run has ended, used by all later ones."""
+    """Return flags for the archive of loaded classes: made when the first run has ended, used by all later ones."""
     flags = [*FLAGS, f"-Dlog4j2.configurationFile={LOGGING}"]
     archive = class_archive()
     if archive is None:
@@ -89,7 +89,7 @@ def jvm_flags() -> list[str]:
 
 
 def class_archive() -> Path | None:
-    """Where the archive of this Spark and this Java is kept; None when there can be none."""
+    """Tell where the archive of this Spark and this Java is kept; None when there can be none."""
     java = _java()
     if java is None or os.environ.get("SPARK_CONF_DIR"):
         return None  # a folder on the class path with files in it makes an archive useless

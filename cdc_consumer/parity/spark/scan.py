@@ -1,4 +1,4 @@
-"""The first pass: every range of every table, compared by Spark in waves; what differs becomes a suspect."""
+"""Makes the first pass: Spark compares every range of every table in waves, and what differs becomes a suspect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IDLE_WAVES = 20
 
 
 class Cluster(Protocol):
-    """What runs tasks: Spark."""
+    """Runs tasks, as Spark does."""
 
     master: str
     version: str
@@ -103,7 +103,7 @@ class Scan:
 
 
 class Stopped(Exception):
-    """The user asked to stop while Spark was running."""
+    """Tells that the user asked to stop while Spark was running."""
 
 
 def _tick(tick: Callable[[int, int], None], stopped: Callable[[], bool], seen: tuple[int, ...]) -> None:
@@ -113,4 +113,5 @@ def _tick(tick: Callable[[int, int], None], stopped: Callable[[], bool], seen: t
 
 
 def by_name(shapes: Sequence[Shape]) -> Mapping[str, int]:
+    """Map the names of the tables to their numbers."""
     return {str(shape.name): index for index, shape in enumerate(shapes)}

@@ -1,1 +1,1 @@
-"""Deciding whether a row that looked different is proven different."""
+"""Decides whether a row that looked different is proven different."""

@@ -1,4 +1,4 @@
-"""The rows of one table by what identifies them: their key, or their hash where the table has none."""
+"""Reads the rows of one table by what identifies them: their key, or their hash where the table has none."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ Seen: TypeAlias = Mapping[Key, str]
 
 
 class Row(NamedTuple):
+    """Holds a whole row."""
+
     hash: str
     #: column -> literal
     literals: Mapping[str, str]
@@ -34,7 +36,7 @@ class Images:
         self.reading = reading
 
     def look(self, ask: Ask, keys: Sequence[Key]) -> Seen:
-        """What is there of these keys; a key that is not there is left out."""
+        """Return what is there of these keys; a key that is not there is left out."""
         wanted = set(keys)
         seen: dict[Key, str] = {}
         if not self.shape.key:
@@ -51,14 +53,14 @@ class Images:
         return seen
 
     def rows(self, suspects: Sequence[Suspect], theirs: Seen, ours: Seen, pair: Pair) -> Rows:
-        """The whole rows of suspects whose sides differ."""
+        """Return the whole rows of suspects whose sides differ."""
         if not suspects:
             return Rows(self.shape, {}, {}, theirs, ours)
         keys = [suspect.key for suspect in suspects]
         return Rows(self.shape, self.read(pair.leader.rows, keys), self.read(pair.follower.rows, keys), theirs, ours)
 
     def read(self, ask: Ask, keys: Sequence[Key]) -> dict[Key, Row]:
-        """The whole rows with these keys that are there; of a table without a key with these hashes."""
+        """Return the whole rows with these keys that are there; of a table without a key with these hashes."""
         names = [column.name for column in self.shape.columns]
         found: dict[Key, Row] = {}
         if not self.shape.key:
@@ -75,7 +77,7 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Whole rows of both sides, and what was seen of them when they were judged."""
+    """Holds the whole rows of both sides, and what was seen of them when they were judged."""
 
     shape: Shape
     leader: Mapping[Key, Row]
@@ -84,14 +86,14 @@ class Rows:
     ours: Seen
 
     def topic_key(self, key: Key) -> Key | None:
-        """What the topic's history knows the row by; None when the row is gone."""
+        """Return what the topic's history knows the row by; None when the row is gone."""
         if self.shape.key:
             return key
         row = self.leader.get(key) or self.follower.get(key)
         return None if row is None else tuple(row.literals.values())
 
     def difference(self, key: Key, evidence: Evidence) -> Difference | None:
-        """The difference of one suspect; None when a side has moved since it was judged."""
+        """Return the difference of one suspect; None when a side has moved since it was judged."""
         theirs, ours = self.leader.get(key), self.follower.get(key)
         if not self.shape.key:
             return self._copies(key, theirs, ours, evidence)
@@ -121,5 +123,6 @@ def quoted(keys: Sequence[Key]) -> list[str]:
 
 
 def batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    """Yield the keys in pieces of `BATCH` at most."""
     for start in range(0, len(keys), BATCH):
         yield keys[start : start + BATCH]

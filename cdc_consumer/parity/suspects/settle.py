@@ -1,4 +1,4 @@
-"""Fence and settle: which suspects are equal after all, which are proven different, and which stay undecided.
+"""Decides by fence and settle which suspects are equal after all, which are proven different, and which stay undecided.
 
 One round, for some thousand suspects at a time:
 
@@ -53,7 +53,7 @@ TOO_LONG = "the row does not fit into one packet: raise max_allowed_packet on bo
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The leader's positions around one look at both sides."""
+    """Holds the leader's positions around one look at both sides."""
 
     shown: Shown
     fence: Position
@@ -63,12 +63,12 @@ class Interval:
 
     @property
     def before(self) -> Position:
-        """The position up to which the leader's rows show everything."""
+        """Return the position up to which the leader's rows show everything."""
         return self.shown.position
 
     @property
     def idle(self) -> bool:
-        """Whether the leader's rows show all that was written before the end."""
+        """Tell whether the leader's rows show all that was written before the end."""
         return self.before == self.after
 
     @property
@@ -256,6 +256,7 @@ class Settlement:
 
 
 def keys_of(suspects: Sequence[Suspect]) -> list[tuple[str, ...]]:
+    """Return the keys of suspects."""
     return [suspect.key for suspect in suspects]
 
 

@@ -1,1 +1,1 @@
-"""The topic as a witness of what happened to a row."""
+"""Asks the topic, as a witness, what happened to a row."""

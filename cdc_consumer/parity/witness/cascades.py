@@ -21,7 +21,7 @@ WHERE r.UPDATE_RULE IN ('CASCADE', 'SET NULL') OR r.DELETE_RULE IN ('CASCADE', '
 
 
 def silent_cascades(leader: ServerConnection) -> Mapping[TableName, frozenset[TableName]]:
-    """Table -> the tables of which rows may change with its own, without an event."""
+    """Map each table to the tables of which rows may change with its own, without an event."""
     told = leader.use(lambda connection: variables(connection, VARIABLE))
     if told.get(VARIABLE) == "OFF":
         return {}

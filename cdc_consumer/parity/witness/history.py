@@ -1,4 +1,4 @@
-"""The topic as a witness: which rows the leader wrote between two of its positions, and what they were afterwards.
+"""Asks the topic which rows the leader wrote between two of its positions, and what they were afterwards.
 
 Positions asked for are edges between transactions, as the leader and the follower tell them. Transactions do not
 overlap in a binlog, so an event belongs to one that ends in (after, until] exactly when it starts there. Rows are told
@@ -46,7 +46,7 @@ UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Rows that may have been written."""
+    """Names rows that may have been written."""
 
     keys: Mapping[TableName, set[Key]]
     #: databases that a statement wrote: any of their rows may have changed
@@ -56,7 +56,7 @@ class Touched:
 
 
 class Trace(NamedTuple):
-    """One event of one row."""
+    """Tells what one event did to one row."""
 
     event: KeyEvent
     #: the row in the order of the shape's columns; None where it was not there under its key
@@ -66,7 +66,7 @@ class Trace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The last events of rows."""
+    """Holds the last events of rows."""
 
     #: oldest first, LAST_EVENTS at most
     rows: Mapping[TableName, Mapping[Key, Sequence[Trace]]]
@@ -109,11 +109,13 @@ class History:
         self._readers[shape.name] = RowReader(shape)
 
     def know_cascades(self, below: Mapping[TableName, Collection[TableName]]) -> None:
-        """Table -> tables of which any row may have changed, without an event, where an event wrote the table."""
+        """Take a map of each table to those of which any row may have changed, without an event, where an event wrote
+        the table.
+        """
         self._below = below
 
     def touched(self, wanted: Wanted, after: Position, until: Position, timeout: float) -> Touched:
-        """The rows that may have been written in (after, until], as either image of an event tells.
+        """Return the rows that may have been written in (after, until], as either image of an event tells.
 
         Waits until the topic has come to `until`, at most `timeout` seconds without a new record.
         """
@@ -140,7 +142,7 @@ class History:
         return Touched(found, frozenset(ddl))
 
     def last_events(self, wanted: Wanted, until: Position, records: int) -> Traces:
-        """The last events of these rows up to `until`, as far as the `records` records before it tell."""
+        """Return the last events of these rows up to `until`, as far as the `records` records before it tell."""
         indexes = _indexes(wanted)
         found: dict[TableName, dict[Key, deque[Trace]]] = {table: {} for table in wanted}
         statements: dict[str, KeyEvent] = {}
@@ -173,7 +175,10 @@ class History:
                 yield key, before, after
 
     def images_at(self, wanted: Wanted, until: Position) -> Mapping[TableName, Mapping[Key, Image | Unknown | None]]:
-        """What the last event up to `until` made of each row: None when it was gone, UNKNOWN without certainty."""
+        """Return what the last event up to `until` made of each row: None when it was gone.
+
+        It is UNKNOWN where the topic does not tell for certain.
+        """
         begin, stop = self._topic.first_offset(), self._until(until)
         records = FIRST_RECORDS
         while True:
@@ -207,7 +212,7 @@ class History:
         return found
 
     def keys_since(self, sequence: int) -> Touched:
-        """All rows written by the event of this sequence and later ones, to the topic's end."""
+        """Return all rows written by the event of this sequence and later ones, to the topic's end."""
         found: dict[TableName, set[Key]] = {}
         ddl: set[str] = set()
         untold: set[TableName] = set()

@@ -21,13 +21,13 @@ _NAMED = frozenset({"enum", "set"})
 
 
 def key_of(difference: Difference, shape: Shape) -> Key:
-    """What a proven row is asked for by."""
+    """Return what a proven row is asked for by."""
     row = difference.leader or difference.follower or {}
     return tuple(difference.key.values()) if shape.key else tuple(row[column.name] for column in shape.columns)
 
 
 def changes(rows: Rows) -> Iterator[tuple[Sequence[Value] | None, Sequence[Value] | None]]:
-    """Each row before and after; None where it was not there."""
+    """Yield each row before and after; None where it was not there."""
     for row in rows.rows:
         if rows.kind == "Update":
             yield row
@@ -50,7 +50,7 @@ class RowReader:
         return _literals(rows, image, [layout[index] for index in self._key])
 
     def row(self, rows: Rows, image: Sequence[Value]) -> Literals:
-        """All columns of the shape. Raises EventError."""
+        """Return all columns of the shape. Raises EventError."""
         return _literals(rows, image, self._layout(rows))
 
     def _layout(self, rows: Rows) -> list[tuple[int, Column] | None]:
@@ -83,13 +83,13 @@ def _literals(rows: Rows, image: Sequence[Value], layout: Iterable[tuple[int, Co
 
 
 def certain(known: Literals) -> Key | None:
-    """The key, or None when part of it cannot be told."""
+    """Return the key, or None when part of it cannot be told."""
     key = tuple(part for part in known if part is not None)
     return key if len(key) == len(known) else None
 
 
 class KeyIndex:
-    """Keys that were asked for, found by what is known of one."""
+    """Finds keys that were asked for by what is known of one."""
 
     def __init__(self, keys: Collection[Key]) -> None:
         self.keys = frozenset(keys)

@@ -1,4 +1,4 @@
-"""Values of events as the literals the server makes of the same stored values: `canonical.literal`, without the server.
+"""Writes values of events as the literals that the server makes of the same stored values, see `canonical.literal`.
 
 A literal that cannot be told for certain is None and may be any: of JSON and of some floating-point numbers, whose text
 the server lays out in its own way, and wherever the value is not what the column's type says, because the table was
@@ -35,7 +35,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def literal_of(value: Value, column: Column) -> str | None:
-    """The literal of a wire value in this column, or None when it cannot be told.
+    """Return the literal of a wire value in this column, or None when it cannot be told.
 
     The type of an ENUM or SET column must be the one of the event, whose numbers count its members.
     """
