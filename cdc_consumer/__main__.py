@@ -1,4 +1,4 @@
-"""python -m cdc_consumer."""
+"""Starts cdc-consumer, for python -m cdc_consumer."""
 
 from cdc_consumer.cli import main
 

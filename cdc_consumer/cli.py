@@ -1,4 +1,4 @@
-"""The command cdc-consumer."""
+"""Runs the command cdc-consumer."""
 
 from __future__ import annotations
 

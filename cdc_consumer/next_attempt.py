@@ -1,4 +1,4 @@
-"""What an error of the replay means for the next attempt: whether there is one, and how it begins."""
+"""Judges what an error of the replay means for the next attempt: whether there is one, and how it begins."""
 
 from __future__ import annotations
 

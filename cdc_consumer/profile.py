@@ -1,4 +1,4 @@
-"""The profile of cdc-consumer."""
+"""Reads the profile of cdc-consumer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.profile import Database, Filters, Table, TopicSettings, load
 
 @dataclass(frozen=True, slots=True)
 class Follower(Database):
-    """The follower, and how the consumer writes it."""
+    """Says where the follower is, and how the consumer writes it."""
 
     #: the system's own database on the follower; never replicated
     system_database: str = SYSTEM_DATABASE
@@ -28,7 +28,7 @@ class Follower(Database):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerProfile(Table):
-    """All that cdc-consumer is told."""
+    """Holds all that cdc-consumer is told."""
 
     database: Follower
     filters: Filters

@@ -1,4 +1,4 @@
-"""What the log tells of a running replay."""
+"""Tells the log how a running replay gets on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries: how a statement that is not a row change runs on the follower."""
+"""Runs a statement that is not a row change on the follower."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ REFUSED = {
 
 
 class QueryReading(NamedTuple):
-    """A Query that may run, as far as its text tells."""
+    """Holds a Query that may run, as far as its text tells."""
 
     query: Query
     #: its bytes as they run here
@@ -100,6 +100,6 @@ def _owned(query: Query, sql_mode: int, charset: str) -> bytes:
 
 
 def shown_sql(sql: bytes) -> str:
-    """The beginning of a statement, on one line."""
+    """Return the beginning of a statement, on one line."""
     text = " ".join(sql[:SHOWN_BYTES].decode(errors="replace").split())
     return f"{text}..." if len(sql) > SHOWN_BYTES else text

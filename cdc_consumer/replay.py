@@ -1,4 +1,4 @@
-"""The loop: events from the topic, as SQL on the follower, one leader transaction at a time.
+"""Runs the loop: events from the topic become SQL on the follower, one leader transaction at a time.
 
 An attempt reaches the follower, locks the topic there, reads the position and checks that the topic continues it. Then
 each event finds its place and is applied; at the end of its transaction the position is written and all is committed.
@@ -41,7 +41,7 @@ def replay(profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool) -> N
 
 
 class Replay:
-    """One run of the program: attempts, one after the other, until one comes to the end."""
+    """Makes one run of the program: attempts, one after the other, until one comes to the end."""
 
     def __init__(self, profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool) -> None:
         self._profile = profile
@@ -98,7 +98,7 @@ class Replay:
 
 
 class Attempt:
-    """One session on the follower and one reader of the topic, until the end or until something breaks."""
+    """Uses one session on the follower and one reader of the topic, until the end or until something breaks."""
 
     def __init__(
         self, worker: Worker, queries: QueryReplay, reader: TopicReader, topic: str, databases: DatabaseFilter,

@@ -1,4 +1,4 @@
-"""Where the replay continues: the topic is opened, and checked to go on from the follower's position."""
+"""Opens the topic for the replay, and checks that it goes on from the follower's position."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from shared.events import Event, Heartbeat, Transaction
 
 
 class Step(NamedTuple):
-    """One event in its place."""
+    """Puts one event in its place."""
 
     event: Event
     #: topic offset
@@ -29,11 +29,11 @@ class Transactions:
 
     @property
     def inside(self) -> bool:
-        """True between the first and the last event of a transaction."""
+        """Is true between the first and the last event of a transaction."""
         return self._open is not None
 
     def accept(self, event: Event, offset: int) -> Step | None:
-        """The event's place, or None when it says nothing new. Raises SequenceError.
+        """Return the event's place, or None when it says nothing new. Raises SequenceError.
 
         A repeat is dropped whatever it holds: a topic may deliver again what it delivered before.
         """

@@ -24,7 +24,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def fingerprint(ask: Ask, statement: Statement) -> str:
-    """64 hexadecimal digits. Needs the privilege PROCESS, and to see the objects the statement names."""
+    """Hash it to 64 hexadecimal digits. Needs the privilege PROCESS, and to see the objects the statement names."""
     digest = hashlib.sha256()
     facts = _FACTS[statement.kind]
     # an index is told by its table, which the statement names second

@@ -1,4 +1,4 @@
-"""Under which GTID the next transaction of a session runs: the leader's, one of the follower's own, or none."""
+"""Chooses the GTID of a session's next transaction: the leader's, one of the follower's own, or none."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Gtids:
 
     @property
     def used(self) -> bool:
-        """Whether transactions run under the leader's GTIDs."""
+        """Tell whether transactions run under the leader's GTIDs."""
         return self._facts.gtids
 
     def usable(self, gtid: str | None) -> str | None:
-        """The GTID to run under, None where the follower has none. Raises EventError when it is not one."""
+        """Return the GTID to run under, None where the follower has none. Raises EventError when it is not one."""
         if gtid is None or not self._facts.gtids:
             return None
         if not _GTID.fullmatch(gtid):

@@ -1,4 +1,7 @@
-"""The lock that keeps a second consumer of a topic away from the follower. It ends with the session that took it."""
+"""Takes the lock that keeps a second consumer of a topic away from the follower.
+
+It ends with the session that took it.
+"""
 
 from __future__ import annotations
 

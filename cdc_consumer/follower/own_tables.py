@@ -1,4 +1,4 @@
-"""The consumer's own rows on the follower: the position, and the intent of a statement that commits by itself."""
+"""Writes the consumer's own rows on the follower: the position, and a statement's intent to commit by itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OwnTables:
         self._advanced = 0.0
 
     def moved(self, mark: Mark) -> str:
-        """SQL that moves the position inside of the transaction that ends there."""
+        """Return the SQL that moves the position inside of the transaction that ends there."""
         self._due = None
         return self._tables.write(mark)
 
@@ -82,5 +82,5 @@ def open_own_tables(pipe: Pipe, gtids: Gtids, tables: PositionTables) -> OwnTabl
 
 
 def position_of(mark: Mark) -> str:
-    """Words for errors about the write of this position."""
+    """Say in errors which position was to be written."""
     return f"the position of sequence {mark.sequence}"

@@ -1,4 +1,4 @@
-"""Statements on their way to the follower: many in one packet, each result judged.
+"""Sends statements to the follower, many in one packet, and judges each result.
 
 A packet leaves only when every result of the packet before it was what it must be, so a COMMIT in front of a packet
 never commits anything unproven; and while the server executes one packet, the next is built. When a statement fails,
@@ -25,7 +25,7 @@ SEPARATOR = ";\n"
 
 
 class Check(NamedTuple):
-    """What the result of one statement must be."""
+    """Says what the result of one statement must be."""
 
     #: rows inserted or matched; None for any number
     rows: int | None = None
@@ -36,6 +36,8 @@ class Check(NamedTuple):
 
 
 class Pipe:
+    """Queues statements and sends many of them in one packet."""
+
     def __init__(self, connection: Connection, max_packet: int, packet_characters: int) -> None:
         """`max_packet` is the session's max_allowed_packet; `packet_characters` when a packet is full."""
         self._connection = connection
@@ -89,7 +91,7 @@ class Pipe:
         self._judge()
 
     def ask(self, sql: str | bytes) -> Sequence[tuple[Any, ...]]:
-        """The rows of one query, after everything queued."""
+        """Return the rows of one query, after everything queued."""
         self.settle()
         with self._talking(str):
             return mysql.rows(self._connection, sql)

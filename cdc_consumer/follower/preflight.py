@@ -1,4 +1,4 @@
-"""What the follower must be before anything is written to it; each refusal says what to run."""
+"""Checks the follower before anything is written to it; each refusal says what to run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the consumer needs to know of the server it writes to."""
+    """Holds what the consumer needs to know of the server it writes to."""
 
     version: str
     #: transactions run under the leader's GTIDs
@@ -33,7 +33,7 @@ class Facts:
 
     @property
     def number(self) -> int:
-        """The version as MySQL writes it in executed comments: 90704 for 9.7.4."""
+        """Return the version as MySQL writes it in executed comments: 90704 for 9.7.4."""
         major, minor, patch = (int(part) for part in _VERSION.findall(self.version)[:3])
         return major * 10_000 + minor * 100 + patch
 
@@ -100,6 +100,7 @@ def _refuse_events(connection: Connection, databases: DatabaseFilter) -> None:
 
 
 def events_would_run(event: str) -> FollowerError:
+    """Explain an event that would run on both servers."""
     return FollowerError(
         f"event {event} would run on the follower as well as on the leader;"
         " run on the follower: SET PERSIST event_scheduler = OFF"
@@ -107,7 +108,10 @@ def events_would_run(event: str) -> FollowerError:
 
 
 def session_settings(connection: Connection, lock_wait_seconds: int) -> dict[str, str]:
-    """Variables set once for the connection, as SQL; only those whose value differs where a privilege is needed."""
+    """Return variables set once for the connection, as SQL.
+
+    Only those whose value differs where a privilege is needed.
+    """
     settings = {
         "lock_wait_timeout": str(lock_wait_seconds),
         "innodb_lock_wait_timeout": str(lock_wait_seconds),

@@ -1,4 +1,4 @@
-"""Row images to SQL statements, in their order; pure."""
+"""Turns row images into SQL statements, in their order; it is pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENUM_ERROR = {"Enum": 0}
 
 
 class Source(NamedTuple):
-    """Where a statement comes from, for errors."""
+    """Tells errors where a statement comes from."""
 
     rows: Rows
     #: place in rows.rows of the first row the statement is about
@@ -50,6 +50,8 @@ def _shown(value: Value) -> str:
 
 
 class RowStatement(NamedTuple):
+    """Holds one statement for rows and what its result must be."""
+
     sql: str
     #: rows it must insert or match
     rows: int
@@ -166,7 +168,7 @@ class RowWriter:
             ) from error
 
     def finish(self) -> Iterator[RowStatement]:
-        """The statement that still waited for more rows."""
+        """Yield the statement that still waited for more rows."""
         joined, self._joined = self._joined, None
         if joined is not None:
             yield joined.statement()

@@ -1,4 +1,4 @@
-"""The follower server as one attempt finds it: reached, checked, and locked for the topic."""
+"""Reaches and checks the follower server, and locks it for the topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKET_CHARACTERS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One follower; after an error of anything that talks to it, `close` it and open it anew."""
+    """Holds one follower; after an error of anything that talks to it, `close` it and open it anew."""
 
     profile: ConsumerProfile
     connection: mysql.Connection

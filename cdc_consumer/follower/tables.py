@@ -1,4 +1,4 @@
-"""What the follower's information_schema says about its tables."""
+"""Asks the follower's information_schema about its tables."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ Ask = Callable[[str], Sequence[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """Describes a column of the follower."""
+
     name: str
     #: COLUMN_TYPE
     type: str
@@ -27,6 +29,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """Describes a table of the follower."""
+
     database: str
     name: str
     columns: dict[str, Column]
@@ -45,7 +49,7 @@ class Table:
 
 
 class Tables:
-    """Tables by name, asked for once; `forget` after anything that may have changed one."""
+    """Keeps tables by name, asked for once; `forget` after anything that may have changed one."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -57,7 +61,7 @@ class Tables:
         self._fitting.clear()
 
     def get(self, rows: Rows) -> Table:
-        """The table these rows go to. Raises DivergedError when it cannot take them as they are."""
+        """Return the table these rows go to. Raises DivergedError when it cannot take them as they are."""
         place = (rows.database, rows.table)
         table = self._tables.get(place)
         if table is None:

@@ -25,7 +25,7 @@ _USUAL = (True, False)
 
 
 class Earlier(Enum):
-    """Whether somebody else has executed a transaction: the last session, a copy of the leader, native replication.
+    """Tells whether the last session, a copy of the leader or native replication has executed a transaction.
 
     It is POSSIBLE at first where the follower has GTIDs. PASSING lasts from the `begin` to the `commit` of a
     transaction that was executed. From the first one that was not, it is OVER: the lock keeps other consumers away,
@@ -65,12 +65,12 @@ class Worker:
 
     @property
     def careful(self) -> bool:
-        """Whether rows are written one a statement."""
+        """Tell whether rows are written one a statement."""
         return self._writer.limit == 0
 
     @property
     def usable(self) -> bool:
-        """False after an error that left the session in a state nobody knows."""
+        """Is false after an error that left the session in a state nobody knows."""
         return not self._pipe.broken
 
     # rows
@@ -132,7 +132,7 @@ class Worker:
     # statements
 
     def ask(self, sql: str | bytes) -> list[tuple[object, ...]]:
-        """The rows of a query, after everything before it."""
+        """Return the rows of a query, after everything before it."""
         return list(self._pipe.ask(sql))
 
     def run(

@@ -1,4 +1,4 @@
-"""What a follower's column must be so that it stores the values of a leader's column unaltered.
+"""Decides whether a follower's column stores the values of a leader's column unaltered.
 
 Types are texts of information_schema.COLUMNS.COLUMN_TYPE. Strict SQL mode refuses a value that is out of range or too
 long; compared here is what it would round, pad or strip without a word.
@@ -24,6 +24,8 @@ _ALONE = frozenset({"date", "year", "json", "vector"})
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
+    """Holds a column type, cut into its name and its arguments."""
+
     name: str
     #: text between the parentheses, "" without
     arguments: str
@@ -50,7 +52,7 @@ def parse(text: str) -> ColumnType | None:
 
 
 def stores(follower: str, leader: str) -> bool:
-    """True when the follower's type keeps every value of the leader's unaltered or refuses it.
+    """Is true when the follower's type keeps every value of the leader's unaltered or refuses it.
 
     A text that is not known here is believed to.
     """

@@ -1,4 +1,4 @@
-"""SQL literals: the one place where a value becomes SQL text.
+"""Writes SQL literals: the one place where a value becomes SQL text.
 
 Every function takes the payload of a wire form (shared/values.py) and returns text that is exact in a session with
 STRICT_ALL_TABLES, ALLOW_INVALID_DATES and NO_AUTO_VALUE_ON_ZERO, time_zone '+00:00', a utf8mb4 client and backslash
@@ -37,7 +37,7 @@ def encode(sql: str) -> bytes:
 
 
 def text(value: str) -> str:
-    """A utf8mb4 string."""
+    """Write a utf8mb4 string."""
     if type(value) is not str:
         # a list would be searched for quotes, and printed with them
         raise TypeError(f"no text: {type(value).__name__}")
@@ -49,7 +49,7 @@ def text(value: str) -> str:
 
 
 def binary(value: bytes) -> str:
-    """A string of bytes without a character set."""
+    """Write a string of bytes without a character set."""
     if len(value) <= HEX_BYTES:
         return f"x'{value.hex()}'"
     escaped = value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
@@ -57,15 +57,17 @@ def binary(value: bytes) -> str:
 
 
 def blob(payload: str) -> str:
+    """Write a Blob."""
     return binary(base64.b64decode(payload, validate=True))
 
 
 def encoded_bytes(payload: dict[str, str]) -> str:
-    """The bytes of an EncodedString, without its character set."""
+    """Return the bytes of an EncodedString, without its character set."""
     return blob(payload["base64"])
 
 
 def encoded_string(payload: dict[str, str]) -> str:
+    """Write an EncodedString."""
     charset = payload["charset"]
     if not _CHARSET.fullmatch(charset):
         raise ValueError(f"no character set: {charset!r}")
@@ -74,6 +76,7 @@ def encoded_string(payload: dict[str, str]) -> str:
 
 
 def floating(payload: float) -> str:
+    """Write a FLOAT or DOUBLE with all its digits."""
     if payload == 0:
         # 0.0 is a DECIMAL literal, which has no negative zero
         return "-0e0" if str(payload)[0] == "-" else "0e0"
@@ -81,6 +84,7 @@ def floating(payload: float) -> str:
 
 
 def decimal(payload: str) -> str:
+    """Write a DECIMAL."""
     if not _DECIMAL.fullmatch(payload):
         raise ValueError(f"no decimal: {payload!r}")
     return payload
@@ -112,16 +116,19 @@ def _fraction(microseconds: int) -> str:
 
 
 def calendar_date(payload: dict[str, int]) -> str:
+    """Write a DATE."""
     return f"'{_date(payload['year'], payload['month'], payload['day'])}'"
 
 
 def clock_time(payload: dict[str, int]) -> str:
+    """Write a TIME."""
     sign = "-" if payload.get("negative") else ""
     clock = _clock(payload["hours"], payload["minutes"], payload["seconds"])
     return f"'{sign}{clock}{_fraction(payload['subseconds']) or '.000000'}'"
 
 
 def datetime(payload: dict[str, int]) -> str:
+    """Write a DATETIME."""
     day = _date(payload["year"], payload["month"], payload["day"])
     return f"'{day} {_clock(payload['hour'], payload['minute'], payload['second'])}{_fraction(payload['subsecond'])}'"
 
@@ -143,7 +150,7 @@ def _day(days: int) -> str:
 
 
 def json_typed(payload: dict[str, Any]) -> str:
-    """A document with the values that JSON text cannot express put in place by their SQL types."""
+    """Write a document with the values that JSON text cannot express put in place by their SQL types."""
     arguments = [f"CAST({text(payload['text'])} AS JSON)"]
     for path, kind, value in payload["typed"]:
         if not _JSON_CAST.fullmatch(kind):
@@ -175,7 +182,7 @@ _WRITERS: dict[str, dict[type, Callable[[Any], str]]] = {
 
 
 def opened(value: Value) -> tuple[str, Any]:
-    """The variant and the payload of a wire value that is not "Null", a payload of the variant's own type."""
+    """Return the variant and the payload of a wire value that is not "Null", a payload of the variant's own type."""
     ((kind, payload),) = value.items()
     if type(payload) not in _WRITERS[kind]:
         raise TypeError(f"{kind} cannot hold {type(payload).__name__}")
@@ -183,12 +190,12 @@ def opened(value: Value) -> tuple[str, Any]:
 
 
 def literal(value: Value) -> str:
-    """SQL of one wire value, to be stored in a column or compared with a key."""
+    """Write the SQL of one wire value, to be stored in a column or compared with a key."""
     return all_of((value,))[0]
 
 
 def all_of(values: Sequence[Value]) -> list[str]:
-    """SQL of each of these wire values; the inner loop of the consumer."""
+    """Return the SQL of each of these wire values; the inner loop of the consumer."""
     texts = []
     for value in values:
         if value == NULL:
@@ -201,5 +208,5 @@ def all_of(values: Sequence[Value]) -> list[str]:
 
 
 def row(values: Sequence[Value]) -> str:
-    """SQL of a row: its literals in parentheses."""
+    """Return the SQL of a row: its literals in parentheses."""
     return f"({','.join(all_of(values))})"

@@ -1,4 +1,4 @@
-"""The consumer's memory: rows in the system's own database on the follower, one per topic and worker."""
+"""Keeps the consumer's memory: rows in the system's own database on the follower, one per topic and worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.mysql import quote_name
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far the follower has come."""
+    """Says how far the follower has come."""
 
     #: topic offset of the last applied record, -1 for none
     offset: int
@@ -28,7 +28,7 @@ class Mark:
 
     @property
     def position(self) -> Position | None:
-        """The leader's position after the last applied event; None when nothing was applied yet."""
+        """Return the leader's position after the last applied event; None when nothing was applied yet."""
         return Position(self.file, self.leader_offset) if self.file else None
 
 
@@ -37,7 +37,7 @@ NOTHING = Mark(-1, -1, "", 0, None, None)
 
 
 def mark_of(event: Event, offset: int) -> Mark:
-    """The mark after an event that ends its transaction, or after a Heartbeat."""
+    """Return the mark after an event that ends its transaction, or after a Heartbeat."""
     after = event.position.offset if event.end is None or isinstance(event.operation, Heartbeat) else event.end
     gtid, committed = (event.transaction.gtid, event.transaction.time) if event.transaction else (None, None)
     return Mark(offset, event.sequence, event.position.file, after, gtid, committed)
@@ -53,7 +53,7 @@ class Intent:
 
 
 class PositionTables:
-    """SQL of the tables `position` and `intent` for one topic and one worker."""
+    """Writes the SQL of the tables `position` and `intent` for one topic and one worker."""
 
     def __init__(self, database: str, topic: str, worker: int = 0) -> None:
         self.position = f"{quote_name(database)}.`position`"
@@ -64,7 +64,7 @@ class PositionTables:
         self._row = f"topic = {self._topic} AND worker = {self._worker}"
 
     def create(self) -> list[str]:
-        """Statements that create what is missing, the row of this topic included."""
+        """Return statements that create what is missing, the row of this topic included."""
         key = (
             "topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
             " worker INT UNSIGNED NOT NULL, PRIMARY KEY (topic, worker)"
@@ -121,5 +121,5 @@ class PositionTables:
 
 
 def mark_from(row: Sequence[Any]) -> Mark:
-    """The Mark of a row of `PositionTables.read`."""
+    """Return the Mark of a row of `PositionTables.read`."""
     return Mark(*row)

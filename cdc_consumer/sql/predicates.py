@@ -1,4 +1,4 @@
-"""Predicates that are true for exactly one value, byte by byte: how a row without a primary key is found again.
+"""Writes predicates that are true for exactly one value, byte by byte: how a row without a primary key is found again.
 
 `=` alone would match too much: 'a' equals 'A' in most collations, 1.0 equals 1 in JSON, 0 equals -0.
 """

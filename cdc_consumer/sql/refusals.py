@@ -1,4 +1,4 @@
-"""The follower's errors as ours: what happened, to what, and what to do."""
+"""Translates the follower's errors into ours: what happened, to what, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READ_ONLY = frozenset({1290, 1836})
 
 
 def translate(error: Exception, about: Any) -> FollowerError:
-    """The named error for a driver's error while executing `about`, words that may be empty."""
+    """Return the named error for a driver's error while executing `about`, words that may be empty."""
     words = error_text(error)
     doing = f"{about}: " if str(about) else ""
     number = error_number(error)
@@ -38,7 +38,7 @@ def translate(error: Exception, about: Any) -> FollowerError:
 
 
 def too_large(size: int, limit: int, about: Any) -> FollowerError:
-    """For a packet that the server would answer by closing the connection."""
+    """Explain a packet that the server would answer by closing the connection."""
     needed = min(1 << 30, 1 << size.bit_length())
     return FollowerError(
         f"{about} needs a packet of {size} bytes and the follower takes {limit};"

@@ -1,4 +1,4 @@
-"""Session variables: what row changes need, and what a Query ran with on the leader."""
+"""Sets session variables: what row changes need, and what a Query ran with on the leader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ ROWS: Mapping[str, str] = {
 
 
 def row_settings(foreign_key_checks: bool, relaxed: bool) -> Mapping[str, str]:
-    """The variables of a statement that changes rows; `relaxed` for one that writes the error value of an ENUM."""
+    """Return the variables of a statement that changes rows.
+
+    `relaxed` for one that writes the error value of an ENUM.
+    """
     mode = RELAXED_MODE if relaxed else STRICT_MODE
     return {**ROWS, "foreign_key_checks": "1" if foreign_key_checks else "0", "sql_mode": mode}
 
@@ -99,7 +102,7 @@ NOT_VARIABLES = frozenset({"lower_case_table_names", "invoker"})
 
 
 def of_query(session: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a Query's session as SQL. Raises ValueError on an unknown name or an impossible value."""
+    """Return the variables of a Query's session as SQL. Raises ValueError on an unknown name or an impossible value."""
     settings = dict(QUERY_DEFAULTS)
     for name, value in session.items():
         if name in NOT_VARIABLES:
@@ -121,7 +124,7 @@ class Session:
         self._values = dict(values)
 
     def change(self, wanted: Mapping[str, str]) -> list[str]:
-        """The statements that make the session have these values, none when it has them. They must then run.
+        """Return the statements that make the session have these values, none when it has them. They must then run.
 
         What a literal means depends on the character set of the session: it is utf8mb4 while the others are set.
         """
@@ -133,7 +136,7 @@ class Session:
         return ["SET " + ", ".join(f"{name} = {value}" for name, value in part.items()) for part in parts if part]
 
     def begin(self, once: Mapping[str, str]) -> list[str]:
-        """The statements that give a new session what row changes need, and what is set once for its life."""
+        """Return the statements that give a new session what row changes need, and what is set once for its life."""
         return self.change({**once, **ROWS})
 
     def used_database(self) -> None:
