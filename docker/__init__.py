@@ -1,1 +1,1 @@
-"""Containers, and under local the same servers without them."""
+"""Holds what starts MySQL: containers, and under local the same servers without them."""

@@ -1,4 +1,4 @@
-"""Reading a topic record: the one boundary behind which everything has the type it says it has.
+"""Reads a topic record: the one boundary behind which everything has the type it says it has.
 
 Whoever can write to the topic may write anything, so nothing is believed here but exact types, bounded sizes and the
 shapes that shared/events.py and shared/values.py describe; what differs in anything is an EventError.

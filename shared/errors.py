@@ -124,7 +124,7 @@ class TableMovedError(AuditError):
 
 
 def causes(error: BaseException) -> str:
-    """One line: the error and what caused it, outermost first, without repeating a text already said."""
+    """Say in one line the error and what caused it, outermost first, without repeating a text already said."""
     parts: list[str] = []
     seen: BaseException | None = error
     while seen is not None:

@@ -1,4 +1,4 @@
-"""Events: one topic record each, as JSON on the wire and frozen types in the programs.
+"""Defines events: one topic record each, as JSON on the wire and frozen types in the programs.
 
 The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py` reads them back. The keys up to
 `operation` are fixed by the original demo; everything after it is ours:
@@ -39,7 +39,7 @@ _POSITION = re.compile(r"(.+\.[0-9]{1,10}):([0-9]{1,20})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the leader's binlog."""
+    """Names a place in the leader's binlog."""
 
     file: str
     #: bytes from the start of the file
@@ -72,7 +72,7 @@ class Position:
 
 
 class Transaction(NamedTuple):
-    """One leader commit, as every event of it tells."""
+    """Describes one leader commit, as every event of it tells."""
 
     gtid: str | None
     #: offset of its first binlog event, in the file of its events' positions
@@ -85,7 +85,7 @@ class Transaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement in its original bytes, and the session it ran in."""
+    """Holds a statement in its original bytes, and the session it ran in."""
 
     sql: bytes
     #: default database, "" for none
@@ -97,7 +97,7 @@ class Query:
 
 
 class Rows(NamedTuple):
-    """Row images of one table."""
+    """Holds row images of one table."""
 
     #: "Add", "Update" or "Delete"
     kind: str
@@ -124,7 +124,7 @@ class Heartbeat:
 
 
 class Event(NamedTuple):
-    """One record of the topic, read; a tuple, as what it holds, because a million are made of them."""
+    """Holds one record of the topic, read; a tuple, as what it holds, because a million are made of them."""
 
     sequence: int
     #: where the operation's binlog event starts; of a Heartbeat: how far the producer has read
@@ -139,18 +139,18 @@ class Event(NamedTuple):
 
     @property
     def gtid(self) -> str | None:
-        """Its transaction's GTID; None without a transaction, or on a leader without GTIDs."""
+        """Return its transaction's GTID; None without a transaction, or on a leader without GTIDs."""
         return None if self.transaction is None else self.transaction.gtid
 
 
 def resource_uri(resource: str, database: str, table: str | None = None) -> str:
-    """flv://resource/database[/table], names percent-encoded where a URI needs it."""
+    """Write flv://resource/database[/table], names percent-encoded where a URI needs it."""
     parts = [resource, database] if table is None else [resource, database, table]
     return "flv://" + "/".join(quote(part, safe="") for part in parts)
 
 
 def transaction_json(transaction: Transaction, index: int) -> str:
-    """The `transaction` key without its closing brace, so that `end` may follow."""
+    """Return the `transaction` key without its closing brace, so that `end` may follow."""
     gtid = "" if transaction.gtid is None else f'"gtid":"{transaction.gtid}",'
     committed, number = transaction.clock
     return (
@@ -161,7 +161,7 @@ def transaction_json(transaction: Transaction, index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What stands around an operation in its event, as far as it is known when the operation is read."""
+    """Holds what stands around an operation in its event, as far as it is known when the operation is read."""
 
     #: JSON text of the key `uri`
     uri: str
@@ -170,7 +170,7 @@ class Draft:
     index: int
 
     def encode(self, operation: bytes | memoryview, sequence: int, end: int | None) -> bytes:
-        """The record's bytes.
+        """Return the record's bytes.
 
         `operation` is JSON from after bn_file to before `transaction`, as `query_json` makes it; `end` is the offset
         after the transaction when this is its last operation.
@@ -185,7 +185,7 @@ class Draft:
 
 
 def query_json(query: Query) -> bytes:
-    """What Draft.encode needs of a Query."""
+    """Return what Draft.encode needs of a Query."""
     text, raw = "", ""
     try:
         text = query.sql.decode()
@@ -201,7 +201,7 @@ def query_json(query: Query) -> bytes:
 
 
 def heartbeat_json(heartbeat: Heartbeat) -> bytes:
-    """What Draft.encode needs of a Heartbeat."""
+    """Return what Draft.encode needs of a Heartbeat."""
     created = "" if heartbeat.created is None else f',"created":{heartbeat.created}'
     time = "" if heartbeat.time is None else f',"time":{heartbeat.time}'
     return f',"operation":"Heartbeat","leader":"{heartbeat.leader}"{created}{time}'.encode()

@@ -1,4 +1,4 @@
-"""Which databases take part in replication."""
+"""Decides which databases take part in replication."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SYSTEM_DATABASE = "fluvio_cdc"
 
 
 class DatabaseFilter:
-    """One rule for all programs: system databases never, then exactly what the profile names."""
+    """Applies one rule in all programs: system databases never, then exactly what the profile names."""
 
     def __init__(self, filters: Filters, system_database: str = SYSTEM_DATABASE) -> None:
         """`system_database` is this system's own, on a leader that is itself a follower."""
@@ -23,11 +23,11 @@ class DatabaseFilter:
 
     @property
     def includes_unknown(self) -> bool:
-        """Whether a database that nobody named takes part."""
+        """Tell whether a database that nobody named takes part."""
         return self._include is None
 
     def missing_from(self, existing: Iterable[str]) -> list[str]:
-        """The databases that were included by name and are not among the existing ones, in order."""
+        """Return the databases that were included by name and are not among the existing ones, in order."""
         return sorted((self._include or frozenset()) - frozenset(existing))
 
     def __contains__(self, database: object) -> bool:
@@ -36,7 +36,7 @@ class DatabaseFilter:
         return self._include is None or database in self._include
 
     def split(self, databases: Iterable[str]) -> tuple[list[str], list[str]]:
-        """The databases that take part, and those that do not."""
+        """Return the databases that take part, and those that do not."""
         inside: list[str] = []
         outside: list[str] = []
         for database in databases:

@@ -1,4 +1,4 @@
-"""Connections to MySQL servers, and the words for what their errors mean."""
+"""Opens connections to MySQL servers, and says in words what their errors mean."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def send(connection: Any, packet: bytes) -> None:
 
 
 def result(connection: Any) -> tuple[int, int]:
-    """The next result of what was sent: rows matched, and warnings."""
+    """Return the next result of what was sent: rows matched, and warnings."""
     return connection.next_result(), connection._result.warning_count
 
 
@@ -117,32 +117,32 @@ def allow_several(connection: Any, several: bool) -> None:
 
 
 def error_number(error: BaseException) -> int:
-    """MySQL's number of a driver error, 0 when it carries none."""
+    """Return MySQL's number of a driver error, 0 when it carries none."""
     number = error.args[0] if error.args else 0
     return number if isinstance(number, int) else 0
 
 
 def is_link_error(error: BaseException) -> bool:
-    """True when a new connection may succeed where this one failed."""
+    """Is true when a new connection may succeed where this one failed."""
     if isinstance(error, (OSError, EOFError)):
         return True
     return isinstance(error, pymysql.err.MySQLError) and error_number(error) in LINK_ERRORS
 
 
 def error_text(error: BaseException) -> str:
-    """The server's or driver's words with their number, on one line."""
+    """Return the server's or driver's words with their number, on one line."""
     if isinstance(error, pymysql.err.MySQLError) and len(error.args) >= 2:
         return f"{' '.join(str(error.args[1]).split())} ({error.args[0]})"
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def quote_name(name: str) -> str:
-    """An identifier, quoted."""
+    """Quote an identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def variables(connection: Connection, *names: str) -> dict[str, Any]:
-    """Global variables by name; one the server does not know is left out."""
+    """Ask for global variables by name; one the server does not know is left out."""
     with connection.cursor() as cursor:
         marks = ", ".join(["%s"] * len(names))
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", names)
@@ -157,7 +157,7 @@ def stream(connection: Connection, sql: str) -> Iterator[tuple[Any, ...]]:
 
 
 def rows(connection: Connection, sql: str | bytes, parameters: Any = None) -> list[tuple[Any, ...]]:
-    """All rows of one query."""
+    """Return all rows of one query."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return list(cursor.fetchall())

@@ -1,4 +1,4 @@
-"""Profiles: the TOML file of one program, read into frozen types.
+"""Reads profiles: the TOML file of one program becomes frozen types.
 
 What only one program has stands in the profile.py beside that program. Here is what they share, and the one way in:
 whatever is wrong with a profile is a ProfileError that names the key and the file. Each table checks itself, and each
@@ -48,7 +48,7 @@ T = TypeVar("T", bound=Table)
 
 @dataclass(frozen=True, slots=True)
 class Tls(Table):
-    """How the connection is encrypted and what is verified."""
+    """Says how the connection is encrypted and what is verified."""
 
     #: "required" (encrypted, nobody verified), "verify-ca", "verify-identity" or "off"
     mode: str = "required"
@@ -60,7 +60,7 @@ class Tls(Table):
 
     @property
     def verified(self) -> bool:
-        """Whether the server has to prove who it is."""
+        """Tell whether the server has to prove who it is."""
         return self.mode.startswith("verify")
 
     def check(self, name: str) -> None:
@@ -111,7 +111,7 @@ class ClusterTls(Tls):
 
 @dataclass(frozen=True, slots=True)
 class Database(Table):
-    """Address of one MySQL server."""
+    """Holds the address of one MySQL server."""
 
     user: str
     host: str = "127.0.0.1"
@@ -123,7 +123,7 @@ class Database(Table):
     tls: Tls | None = None
 
     def secret(self) -> str:
-        """The password. Raises ProfileError when password_env names a variable that is not set."""
+        """Read the password. Raises ProfileError when password_env names a variable that is not set."""
         if self.password_env is None:
             return self.password or ""
         try:
@@ -165,7 +165,7 @@ class Filters(Table):
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings(Table):
-    """Where the events travel."""
+    """Says where the events travel."""
 
     name: str
     #: "embedded" (a file on this machine) or "fluvio"
@@ -294,7 +294,7 @@ def check_database_name(database: str, name: str) -> None:
 
 
 def expand(path: str, name: str) -> Path:
-    """A path whose ~ is replaced by a home. Raises ProfileError, which says `name`, for one that cannot exist."""
+    """Replace the ~ of a path by a home. Raises ProfileError, which says `name`, for one that cannot exist."""
     try:
         expanded = Path(path).expanduser()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What both programs do the same way: arguments, logging, signals and exit status."""
+"""Does what all programs do the same way: arguments, logging, signals and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outages: how long a program waits before it tries again, and what its log says meanwhile."""
+"""Survives outages: how long a program waits before it tries again, and what its log says meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire form of values: what every MySQL column value looks like in an event.
+"""Defines the wire form of values: what every MySQL column value looks like in an event.
 
     "Null"                                     SQL NULL
     {"SignedInteger":-1}                       TINYINT .. BIGINT

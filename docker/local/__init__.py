@@ -1,1 +1,1 @@
-"""Real MySQL servers on this machine, without containers, and the demo between two of them."""
+"""Runs real MySQL servers on this machine, without containers, and the demo between two of them."""

@@ -1,4 +1,4 @@
-"""Packages of Debian sid, unpacked into a folder without touching the system."""
+"""Unpacks packages of Debian sid into a folder without touching the system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DebianError(Exception):
 
 
 def missing_tools() -> list[str]:
-    """What `unpack` needs and this machine lacks."""
+    """Return what `unpack` needs and this machine lacks."""
     missing = [tool for tool in ("apt-get", "dpkg") if shutil.which(tool) is None]
     return missing if KEYRING.exists() else [*missing, str(KEYRING)]
 

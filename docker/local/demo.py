@@ -1,4 +1,4 @@
-"""The tutorial, played between two real MySQL servers through a topic: `make demo`."""
+"""Plays the tutorial between two real MySQL servers through a topic: `make demo`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DemoError(Exception):
 
 
 class Demo:
-    """Two servers, two programs and a topic, all in one temporary folder."""
+    """Holds two servers, two programs and a topic, all in one temporary folder."""
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack, reports: Path = REPORTS) -> None:
         """`reports` is where the audit's report stays after the demo."""
@@ -154,7 +154,7 @@ class Demo:
         raise DemoError(reason + said)
 
     def events(self, timeout: float) -> Iterator[str]:
-        """Operations that have arrived in the topic, as the tutorial prints them."""
+        """Yield operations that have arrived in the topic, as the tutorial prints them."""
         for record in self.reader.read(timeout):
             line = cut(record.value).decode()
             if not line.endswith('"operation":"Heartbeat"}'):
@@ -232,7 +232,7 @@ class Demo:
         print()
 
     def stop(self) -> None:
-        """SIGTERM to both programs, and the end of the servers. Raises DemoError when a program minds."""
+        """Send SIGTERM to both programs, and end the servers. Raises DemoError when a program minds."""
         with self.step("stopping"):
             for name, program in self.programs.items():
                 if program.stop() != 0:
@@ -243,12 +243,13 @@ class Demo:
 
 
 def arrived_at(follower: Connection, gtids: str) -> bool:
-    """Whether the follower has all these transactions of the leader."""
+    """Tell whether the follower has all these transactions of the leader."""
     ((subset,),) = rows(follower, "SELECT GTID_SUBSET(%s, @@GLOBAL.gtid_executed)", (gtids,))
     return bool(subset)
 
 
 def run(demo: Demo, keep: bool) -> None:
+    """Play the demo from the start of the servers to their end."""
     demo.start_servers()
     demo.start_programs()
     demo.play()
@@ -260,6 +261,7 @@ def run(demo: Demo, keep: bool) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the servers and programs up until Ctrl-C")
     parser.add_argument(

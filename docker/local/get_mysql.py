@@ -33,7 +33,7 @@ class NoMySQLError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MySQL:
-    """The programs of one MySQL, and how to run them."""
+    """Names the programs of one MySQL, and how to run them."""
 
     version: str
     #: where it came from, for people
@@ -45,7 +45,7 @@ class MySQL:
     options: tuple[str, ...] = ()
 
     def command(self, program: str) -> list[str]:
-        """The words that run mysqld, mysql, mysqlbinlog..., to be followed by arguments. Raises NoMySQLError."""
+        """Return the words that run mysqld, mysql, mysqlbinlog..., to be followed by arguments. Raises NoMySQLError."""
         found = shutil.which(program, path=os.pathsep.join(self.folders))
         if found is None:
             raise NoMySQLError(f"{self.origin} has no {program}")
@@ -57,7 +57,7 @@ class MySQL:
 
 @dataclass(frozen=True, slots=True)
 class DockerMySQL:
-    """A MySQL whose servers are containers."""
+    """Stands for a MySQL whose servers are containers."""
 
     image: str = IMAGE
 
@@ -70,7 +70,7 @@ class DockerMySQL:
 
 
 def home() -> Path:
-    """The folder that keeps what was unpacked and initialised once: $CDC_MYSQL_HOME, or .mysql in this project."""
+    """Return the folder of what was unpacked and initialised once: $CDC_MYSQL_HOME, or .mysql in this project."""
     folder = Path(os.environ.get("CDC_MYSQL_HOME") or ROOT / ".mysql").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -85,7 +85,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def installed_mysql() -> MySQL | DockerMySQL | None:
-    """What is here already: a named or installed mysqld, else Docker, else packages unpacked before.
+    """Return what is here already: a named or installed mysqld, else Docker, else packages unpacked before.
 
     Raises NoMySQLError when CDC_MYSQLD names something else.
     """
@@ -104,7 +104,7 @@ def installed_mysql() -> MySQL | DockerMySQL | None:
 
 @functools.cache
 def find_mysql(say: Callable[[str], None] = print) -> MySQL | DockerMySQL:
-    """What is here already, else Debian's packages, unpacked for this project alone. Raises NoMySQLError."""
+    """Return what is here already, else Debian's packages, unpacked for this project alone. Raises NoMySQLError."""
     return installed_mysql() or _debian_packages(home(), say)
 
 

@@ -48,7 +48,7 @@ class ServerError(Exception):
 
 
 class Server:
-    """A running MySQL where `root` needs no password."""
+    """Reaches a running MySQL where `root` needs no password."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
@@ -73,7 +73,7 @@ class Server:
         self.execute(*(statement for statement in re.split(r";\s*(?:\n|$)", "\n".join(lines)) if statement.strip()))
 
     def value(self, query: str) -> Any:
-        """The only column of the only row."""
+        """Ask for the only column of the only row."""
         ((value,),) = self.execute(query)
         return value
 
@@ -124,7 +124,7 @@ class MySQLServer(Server):
             self._child.stop()
 
     def kill(self) -> None:
-        """SIGKILL: the server loses whatever it had not written."""
+        """Send SIGKILL: the server loses whatever it had not written."""
         if self._child is not None:
             self._child.kill()
 
@@ -138,7 +138,7 @@ class MySQLServer(Server):
         shutil.rmtree(self.folder)
 
     def client(self, program: str) -> list[str]:
-        """The words that run mysql, mysqlbinlog, mysqldump... against this server as root; arguments follow."""
+        """Return the words that run mysql, mysqlbinlog, mysqldump... against this server as root; arguments follow."""
         raise NotImplementedError
 
     def _spawn(self) -> Child:
@@ -161,7 +161,7 @@ class MySQLServer(Server):
 
 
 class NativeServer(MySQLServer):
-    """A mysqld process. Its socket is `datadir`/mysql.sock."""
+    """Runs a mysqld process. Its socket is `datadir`/mysql.sock."""
 
     def __init__(self, mysql: MySQL, folder: Path, port: int, server_id: int, options: Sequence[str]) -> None:
         super().__init__(folder, port, server_id, options)
@@ -195,7 +195,7 @@ class NativeServer(MySQLServer):
 
 
 class ContainerServer(MySQLServer):
-    """A container of the MySQL image; the client programs run inside it."""
+    """Runs a container of the MySQL image; the client programs run inside it."""
 
     start_seconds = CONTAINER_START_SECONDS
 

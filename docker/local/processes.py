@@ -1,4 +1,4 @@
-"""Child processes that never outlive the process that started them."""
+"""Starts child processes that never outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _owner = os.getpid()
 
 
 class Child:
-    """A running program whose output goes to a file.
+    """Holds a running program whose output goes to a file.
 
     It lives in a session of its own, so Ctrl-C in a terminal reaches only its parent, which then decides. A watchdog
     kills it when the parent dies, of SIGKILL too. (PR_SET_PDEATHSIG would also fire when the *thread* that started it
@@ -70,7 +70,7 @@ class Child:
         return status
 
     def wait(self, timeout: float) -> int:
-        """The exit status. Raises subprocess.TimeoutExpired."""
+        """Return the exit status. Raises subprocess.TimeoutExpired."""
         status = self._process.wait(timeout)
         self._ended()
         return status
@@ -97,7 +97,7 @@ class Child:
         self._process.send_signal(number)
 
     def tail(self, lines: int = 12) -> str:
-        """The last lines it wrote."""
+        """Return the last lines it wrote."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def _ended(self) -> None:

@@ -1,4 +1,4 @@
-"""Text on a terminal: tables as the mysql client draws them, calm colours."""
+"""Draws text on a terminal: tables like the mysql client's, calm colours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def draw(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """The lines of a result."""
+    """Draw the lines of a result."""
     cells = [list(names), *(["NULL" if value is None else str(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
@@ -22,7 +22,7 @@ def draw(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def side_by_side(left: Sequence[str], right: Sequence[str]) -> str:
-    """Two blocks next to each other, or below each other on a narrow terminal."""
+    """Draw two blocks next to each other, or below each other on a narrow terminal."""
     width = max(map(len, left))
     if sys.stdout.isatty() and shutil.get_terminal_size().columns < width + 3 + max(map(len, right)):
         return "\n".join([*left, "", *right])
@@ -30,10 +30,12 @@ def side_by_side(left: Sequence[str], right: Sequence[str]) -> str:
 
 
 def bold(text: str) -> str:
+    """Make a text bold."""
     return _style("1", text)
 
 
 def dim(text: str) -> str:
+    """Make a text dim."""
     return _style("2", text)
 
 

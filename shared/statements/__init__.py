@@ -1,1 +1,1 @@
-"""Reading the head of an SQL statement: what it is and which databases it writes."""
+"""Reads the head of an SQL statement: what it is and which databases it writes."""

@@ -15,7 +15,7 @@ FILLED = b"START TRANSACTION"
 
 
 def empty_table(sql: bytes, sql_mode: int) -> bytes | None:
-    """The statement that creates the table alone, where its rows follow in the same transaction; else None."""
+    """Return the statement that creates the table alone, where its rows follow in the same transaction; else None."""
     if FILLED not in sql:
         return None
     name, before, start = 0, "", 0
@@ -31,7 +31,7 @@ def empty_table(sql: bytes, sql_mode: int) -> bytes | None:
 
 
 def reaching_words(sql: bytes, sql_mode: int, charset: str, version: int) -> str:
-    """The words with which a CREATE or ALTER TABLE reaches beyond the table it names, "" without any.
+    """Return the words with which a CREATE or ALTER TABLE reaches beyond the table it names, "" without any.
 
     A query in its text may call anything, and the union of a MERGE table is written with it. A leader logs no query.
     `version` is that of the server it will run on. Raises Unreadable.

@@ -1,4 +1,4 @@
-"""Statements: what one does, and which databases it writes.
+"""Tells what a statement does, and which databases it writes.
 
 Only a statement's head is read, never its body: `_HEADS` lists the heads, and a statement that is not in it is refused.
 The list is complete for MySQL 8.0 to 9.7 but for what the server never logs, and for MASKING POLICY and IMPORT TABLE,
@@ -32,7 +32,7 @@ from shared.statements.tokens import Tokens, Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a statement is, and what it writes."""
+    """Tells what a statement is, and what it writes."""
 
     #: its first word
     verb: str

@@ -13,7 +13,7 @@ Reader = Callable[[Tokens, str], Targets]
 
 
 def one_object(tokens: Tokens, database: str) -> Targets:
-    """[database.]name"""
+    """Read [database.]name."""
     home, name = database, tokens.name()
     if tokens.take("."):
         home, name = name, tokens.name()
@@ -21,7 +21,7 @@ def one_object(tokens: Tokens, database: str) -> Targets:
 
 
 def objects(tokens: Tokens, database: str) -> Targets:
-    """[database.]name, ... [RESTRICT | CASCADE]"""
+    """Read [database.]name, ... [RESTRICT | CASCADE]."""
     targets = one_object(tokens, database)
     while tokens.take(","):
         targets += one_object(tokens, database)
@@ -30,7 +30,7 @@ def objects(tokens: Tokens, database: str) -> Targets:
 
 
 def renames(tokens: Tokens, database: str) -> Targets:
-    """[database.]name TO [database.]name, ..."""
+    """Read [database.]name. TO [database.]name, ..."""
     targets: Targets = []
     while not targets or tokens.take(","):
         targets += one_object(tokens, database)
@@ -40,7 +40,7 @@ def renames(tokens: Tokens, database: str) -> Targets:
 
 
 def altered_table(tokens: Tokens, database: str) -> Targets:
-    """[database.]name, then actions, of which two write another table.
+    """Return [database.]name, then actions, of which two write another table.
 
     RENAME and PARTITION are reserved, so neither can be a column of that name.
     """
@@ -65,7 +65,7 @@ def altered_table(tokens: Tokens, database: str) -> Targets:
 
 
 def altered_event(tokens: Tokens, database: str) -> Targets:
-    """[database.]name [ON SCHEDULE ...] [RENAME TO [database.]name] [DO body]"""
+    """Read [database.]name [ON SCHEDULE ...] [RENAME TO [database.]name] [DO body]."""
     targets = one_object(tokens, database)
     while not tokens.at_end and tokens.word != "DO":
         if tokens.take("RENAME"):
@@ -77,7 +77,7 @@ def altered_event(tokens: Tokens, database: str) -> Targets:
 
 
 def index(tokens: Tokens, database: str) -> Targets:
-    """name [USING method] ON [database.]table"""
+    """Read name [USING method] ON [database.]table."""
     name = tokens.name()
     while not tokens.take("ON"):
         if tokens.at_end:
@@ -88,12 +88,16 @@ def index(tokens: Tokens, database: str) -> Targets:
 
 
 def database_name(tokens: Tokens, database: str) -> Targets:
+    """Read a database's name."""
     name = _known(tokens.name())
     return [(name, name)]
 
 
 def altered_database(tokens: Tokens, database: str) -> Targets:
-    """[name], then options. CHARSET and ENCRYPTION are not reserved: MySQL takes the first of them for the name."""
+    """Read [name], then options.
+
+    CHARSET and ENCRYPTION are not reserved: MySQL takes the first of them for the name.
+    """
     if tokens.word in ("CHARACTER", "COLLATE", "DEFAULT", "READ"):
         return [(_known(database), database)]
     targets = database_name(tokens, database)
@@ -103,7 +107,7 @@ def altered_database(tokens: Tokens, database: str) -> Targets:
 
 
 def created_function(tokens: Tokens, database: str) -> Targets:
-    """[database.]name(; without the parenthesis it is a loadable function, which belongs to the server."""
+    """Read [database.]name(; without the parenthesis it is a loadable function, which belongs to the server."""
     name = tokens.name()
     if tokens.word == "RETURNS":
         return []
@@ -113,7 +117,7 @@ def created_function(tokens: Tokens, database: str) -> Targets:
 
 
 def dropped_function(tokens: Tokens, database: str) -> Targets:
-    """[database.]name; without any database it can only be a loadable function."""
+    """Read [database.]name; without any database it can only be a loadable function."""
     name = tokens.name()
     if tokens.take("."):
         return [(_known(name), tokens.name())]
@@ -129,7 +133,7 @@ def _known(database: str) -> str:
 
 
 def whole(read: Reader) -> Reader:
-    """That, and nothing after it."""
+    """Return that, and nothing after it."""
 
     def whole(tokens: Tokens, database: str) -> Targets:
         targets = read(tokens, database)

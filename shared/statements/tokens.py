@@ -1,4 +1,4 @@
-"""A statement's tokens, cut where the leader's own lexer cut them.
+"""Cuts a statement into tokens where the leader's own lexer cut it.
 
 This is a lexer of our own, and not sqlglot's tokenizer, because three things decide here that sqlglot cannot be told:
 `/*!80000 ... */` is SQL and not a comment; a client's gbk or sjis character may end in the byte of a backslash or of a
@@ -51,7 +51,7 @@ _BLANK = {
 
 
 class Unreadable(Exception):
-    """Why a statement cannot be read, as the last words of an error."""
+    """Says why a statement cannot be read, as the last words of an error."""
 
 
 class Tokens:
@@ -80,7 +80,7 @@ class Tokens:
         self.switch(charset)
 
     def switch(self, charset: str) -> None:
-        """From the token in hand on, read in another character set."""
+        """Read in another character set, from the token in hand on."""
         if charset not in CODECS:
             raise Unreadable(f"client character set {charset} is not supported")
         self._codec = CODECS[charset]
@@ -97,7 +97,7 @@ class Tokens:
 
     @property
     def start(self) -> int:
-        """Where the token in hand begins."""
+        """Tell where the token in hand begins."""
         return self._start
 
     def advance(self) -> None:

@@ -1,4 +1,4 @@
-"""Topics: an ordered, durable log of records with one writer and any number of readers."""
+"""Defines topics: an ordered, durable log of records has one writer and any number of readers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Record", "Sealed", "TopicReader", "TopicWriter", "open_reader", "ope
 
 
 class TopicWriter(Protocol):
-    """The producer's side. Only one writer exists at a time where the engine can enforce it."""
+    """Describes the producer's side. Only one writer exists at a time where the engine can enforce it."""
 
     def last(self) -> Record | None:
-        """The newest record, or None when the topic has never held one.
+        """Return the newest record, or None when the topic has never held one.
 
         Raises RecordDamagedError when it was altered, TopicError when it is not certain.
         """
@@ -31,13 +31,13 @@ class TopicWriter(Protocol):
 
 
 class TopicReader(Protocol):
-    """A consumer's side."""
+    """Describes a consumer's side."""
 
     #: seconds within which a topic that ends before what was read from it may come back to its length; 0 when it cannot
     return_seconds: float
 
     def first_offset(self) -> int:
-        """Offset of the oldest record still held; 0 for a topic that has never held one."""
+        """Return the offset of the oldest record still held; 0 for a topic that has never held one."""
 
     def next_offset(self) -> int:
         """Offset the next appended record will get; 0 for a topic that has never held one."""
@@ -46,7 +46,7 @@ class TopicReader(Protocol):
         """Make `read` continue at this offset."""
 
     def read(self, timeout: float) -> list[Record]:
-        """The next records in offset order without a gap, or [] when none arrived within `timeout` seconds.
+        """Return the next records in offset order without a gap, or [] when none arrived within `timeout` seconds.
 
         Each was found to be what was appended. Raises OffsetGoneError when the record sought was removed,
         RecordDamagedError when it was altered, TopicLinkError when trying again may help.

@@ -1,4 +1,4 @@
-"""Batches: records that are stored together, framed and compressed, in one piece or, for a very large one, in parts."""
+"""Packs records that are stored together: framed and compressed, in one piece or, for a very large one, in parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pack(first: int, records: Sequence[Sealed]) -> tuple[int, Iterator[bytes]]:
 
 
 def unpack(first: int, size: int, parts: Iterable[bytes]) -> list[Sealed]:
-    """The records of the batch that `pack` was given. Raises ValueError when it is not that."""
+    """Return the records of the batch that `pack` was given. Raises ValueError when it is not that."""
     pieces = []
     for part in parts:
         pieces.append(_decompress(part, min(PART_BYTES, size)))

@@ -1,4 +1,4 @@
-"""The command cdc-topic: print the records of a topic, one JSON line each."""
+"""Runs the command cdc-topic, which prints the records of a topic, one JSON line each."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a b
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
     options = _options(argv)
     try:
         reader = open_reader(load_topic(options.profile))
@@ -121,7 +122,10 @@ def _is_heartbeat(value: bytes) -> bool:
 
 
 def cut(value: bytes) -> bytes:
-    """The record up to the end of its `operation`, closed with a brace; a value that has none comes back whole."""
+    """Return the record up to the end of its `operation`, closed with a brace.
+
+    A value that has none comes back whole.
+    """
     decode = json.JSONDecoder().raw_decode
     try:
         text = value.decode()

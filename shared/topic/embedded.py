@@ -1,4 +1,4 @@
-"""The embedded topic: one SQLite file, one writer, readers in any process of this machine."""
+"""Keeps a topic in one SQLite file: it has one writer, and readers in any process of this machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COLUMNS = "first, count, size, records"
 
 
 class EmbeddedWriter:
-    """The one writer of a topic file, guarded by a lock that dies with the process."""
+    """Writes a topic file, alone: a lock that dies with the process guards it."""
 
     def __init__(self, path: Path, retention_days: float | None = None) -> None:
         """Open or create the topic. Raises TopicLockedError while another producer writes to it."""
@@ -130,7 +130,7 @@ class EmbeddedWriter:
 
 
 class EmbeddedReader:
-    """One reader of a topic file. SQLite's shared memory needs a writable folder; records are never written."""
+    """Reads a topic file. SQLite's shared memory needs a writable folder; records are never written."""
 
     return_seconds = 0.0
 

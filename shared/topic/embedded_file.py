@@ -1,4 +1,4 @@
-"""The file of an embedded topic: opened, recognised, and its failures in words."""
+"""Opens and recognises the file of an embedded topic, and puts its failures in words."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _begins_as_sqlite(path: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None when there is none.
+    """Return what tells a file from another of the same name; None when there is none.
 
     Raises TopicError when this user may not look.
     """

@@ -1,4 +1,4 @@
-"""What is asked of a Fluvio cluster: the only file that imports the wheel.
+"""Asks a Fluvio cluster: the only file that imports the wheel.
 
 Runs in a process of its own (shared/topic/fluvio_worker.py says why). Facts about wheel 0.21 are in the comments at the
 place they shape.
@@ -66,7 +66,7 @@ KINDS = (
 
 
 def failure(error: BaseException) -> FluvioFailure:
-    """What an exception of the wheel means."""
+    """Return what an exception of the wheel means."""
     if isinstance(error, FluvioFailure):
         return error
     text = " ".join(str(error).split()) or type(error).__name__
@@ -74,7 +74,7 @@ def failure(error: BaseException) -> FluvioFailure:
 
 
 class FluvioClient:
-    """One topic on one cluster. Every method may hang for ever and raises what `failure` explains."""
+    """Reaches one topic on one cluster. Every method may hang for ever and raises what `failure` explains."""
 
     def __init__(
         self, topic: str, endpoint: str | None, tls: Sequence[str | None] | None = None, replication: int = 1
@@ -127,7 +127,7 @@ class FluvioClient:
         raise FluvioFailure("link", "the stream ended")
 
     def end(self) -> int:
-        """The offset the topic ends at, as its leader says it.
+        """Return the offset the topic ends at, as its leader says it.
 
         Every other question has an answer that looks alike for a topic without records and one that is not ready.
         """
@@ -145,11 +145,11 @@ class FluvioClient:
                 raise FluvioFailure("other", f"the cluster claims to hold offset {FAR}")
 
     def begin(self) -> int:
-        """The offset of the oldest record; 0 when there is none."""
+        """Return the offset of the oldest record; 0 when there is none."""
         return int(next(self._records(self._wheel.Offset.beginning())).offset()) if self.end() else 0
 
     def at(self, offset: int) -> Sealed:
-        """What stands at this offset, which the topic holds."""
+        """Return what stands at this offset, which the topic holds."""
         record = next(self.records(offset))
         if record.offset() != offset:
             raise FluvioFailure("link", f"the cluster sent offset {record.offset()} when asked for {offset}")

@@ -23,7 +23,7 @@ At = Callable[[int], Sealed]
 
 
 def split(record: Sealed) -> list[Sealed]:
-    """The parts of a record; itself when it is small enough."""
+    """Return the parts of a record; itself when it is small enough."""
     if record.size <= PART_BYTES:
         return [record]
     data = b"".join(frame([record]))
@@ -32,7 +32,10 @@ def split(record: Sealed) -> list[Sealed]:
 
 
 def place(offset: int, stored: Sealed, topic: str) -> tuple[int, int]:
-    """Index of a part and the number of parts; (0, 1) for a record in one piece. Raises RecordDamagedError."""
+    """Return the index of a part and the number of parts; (0, 1) for a record in one piece.
+
+    Raises RecordDamagedError.
+    """
     if form_of(stored.key) != PART:
         return 0, 1
     _, content = disclose(offset, *stored, topic)
@@ -43,7 +46,10 @@ def place(offset: int, stored: Sealed, topic: str) -> tuple[int, int]:
 
 
 def whole_end(end: int, at: At, topic: str) -> int:
-    """The offset after the last record that is whole, in a topic that ends at `end`. Raises RecordDamagedError."""
+    """Return the offset after the last record that is whole, in a topic that ends at `end`.
+
+    Raises RecordDamagedError.
+    """
     while end > 0:
         index, count = place(end - 1, at(end - 1), topic)
         if index + 1 == count:
@@ -53,7 +59,10 @@ def whole_end(end: int, at: At, topic: str) -> int:
 
 
 def whole_start(start: int, end: int, at: At, topic: str) -> int:
-    """The offset of the first record that is whole, in a topic from `start` to `end`. Raises RecordDamagedError."""
+    """Return the offset of the first record that is whole, in a topic from `start` to `end`.
+
+    Raises RecordDamagedError.
+    """
     while start < end:
         index, count = place(start, at(start), topic)
         start += count - 1 - index
@@ -72,7 +81,7 @@ class Joiner:
         self._pieces: list[bytes] = []
 
     def add(self, offset: int, stored: Sealed) -> Record | None:
-        """The record that is whole with what stands at this offset, if one is. Raises RecordDamagedError."""
+        """Return the record that is whole with what stands at this offset, if one is. Raises RecordDamagedError."""
         index, count = place(offset, stored, self._topic)
         if count == 1:
             self._pieces.clear()

@@ -1,4 +1,6 @@
-"""The Fluvio topic: one partition on a cluster, reached through worker processes (shared/topic/fluvio_worker.py)."""
+"""Keeps a topic in one partition of a Fluvio cluster, reached through worker processes
+(shared/topic/fluvio_worker.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process for the Fluvio client, so that a client that hangs can be ended; and the program's handle on it.
+"""Runs the Fluvio client in a process of its own, which can be ended when it hangs; and holds the program's end of it.
 
 The client (wheel 0.21) holds Python's interpreter lock while it waits for a record, for a confirmation or for the
 cluster's controller, and takes no time limit anywhere: a silent cluster would freeze every thread and every signal
@@ -64,7 +64,7 @@ class WorkerEnded(Exception):
 
 
 class WorkerHandle:
-    """The program's side of one worker."""
+    """Holds the program's side of one worker."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         root = str(Path(__file__).parents[2])
@@ -105,7 +105,10 @@ class WorkerHandle:
         return True
 
     def frames(self, limit: int) -> list[Frame]:
-        """Whole frames received, until they reach `limit` bytes. Raises FluvioFailure when the next one is FAILED."""
+        """Return whole frames received, until they reach `limit` bytes.
+
+        Raises FluvioFailure when the next one is FAILED.
+        """
         found: list[Frame] = []
         position, length = 0, len(self._buffer)
         with memoryview(self._buffer) as view:
@@ -242,6 +245,7 @@ def _listen(requests: queue.SimpleQueue[Frame]) -> None:
 
 
 def main() -> None:
+    """Run the worker until the program closes its pipe."""
     requests: queue.SimpleQueue[Frame] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     settings = json.loads(requests.get()[1])

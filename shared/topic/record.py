@@ -35,19 +35,19 @@ _EVENT_HEADER, _EVENT_SIZE = 19, 9
 
 
 class Sealed(NamedTuple):
-    """A record that has no place yet."""
+    """Holds a record that has no place yet."""
 
     value: bytes
     key: bytes
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Return bytes in all."""
         return len(self.value) + len(self.key)
 
 
 class Record(NamedTuple):
-    """A record of a topic, found to be what was sealed."""
+    """Holds a record of a topic, found to be what was sealed."""
 
     #: index in the topic; from 0, never reused, dense but for a record that came in parts, which has that of its last
     offset: int
@@ -79,7 +79,7 @@ def unseal(offset: int, value: bytes, key: bytes, topic: str) -> Record:
 
 
 def disclose(offset: int, value: bytes, key: bytes, topic: str) -> tuple[int, bytes]:
-    """The form of a record and what belongs to it, as `enclose` took them. Raises RecordDamagedError."""
+    """Return the form of a record and what belongs to it, as `enclose` took them. Raises RecordDamagedError."""
     if len(key) < _KEY.size:
         raise damaged(topic, offset, "has no checksum: it was altered, or written by another program")
     checksum, form = _KEY.unpack_from(key)
@@ -104,7 +104,7 @@ def damaged(topic: str, offset: int, what: str) -> RecordDamagedError:
 
 
 def binlog_events(record: Record) -> list[bytes]:
-    """The leader's binlog events of a record, each with its header and, if `checksums`, its checksum.
+    """Return the leader's binlog events of a record, each with its header and, if `checksums`, its checksum.
 
     Raises RecordDamagedError when they are not whole.
     """
@@ -142,7 +142,7 @@ def frame(records: Sequence[Sealed]) -> list[bytes]:
 
 
 def unframe(data: bytes, start: int = 0) -> list[Sealed]:
-    """The records in framed bytes from `start` on. Raises ValueError when these are not what `frame` made."""
+    """Return the records in framed bytes from `start` on. Raises ValueError when these are not what `frame` made."""
     if len(data) < start + _COUNT.size:
         raise ValueError("it ends within the number of its records")
     (count,) = _COUNT.unpack_from(data, start)

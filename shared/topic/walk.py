@@ -1,4 +1,4 @@
-"""The topic by position and sequence: where a record is, and the way from there on, without decoding each.
+"""Walks a topic by position and sequence: where a record is, and the way from there on, without decoding each.
 
 The first keys of a record are the contract's and in its order, so its head tells where it stands. Records stand in the
 leader's order; a repeat, which a topic may hold, says nothing new and is left out.
@@ -39,11 +39,12 @@ Place = tuple[int, int]
 
 
 def place(position: Position) -> Place:
+    """Put positions in the order of the binlog."""
     return position.number, position.offset
 
 
 class Entry(NamedTuple):
-    """A record of which only the head was read."""
+    """Holds a record of which only the head was read."""
 
     offset: int
     value: bytes
@@ -56,7 +57,7 @@ class Entry(NamedTuple):
 
     @property
     def edge(self) -> Place:
-        """How far the leader's binlog is in the topic once this record is."""
+        """Tell how far the leader's binlog is in the topic once this record is."""
         found = _END.search(self.value[_TAIL:])
         return self.place if found is None else (self.place[0], int(found[1]))
 
@@ -75,7 +76,7 @@ def entry(record: Record) -> Entry:
 
 
 class TopicWalk:
-    """A reader of one topic, used by one thread at a time."""
+    """Reads one topic, used by one thread at a time."""
 
     def __init__(self, settings: TopicSettings) -> None:
         """Raises TopicError."""
@@ -86,15 +87,15 @@ class TopicWalk:
         self._reader.close()
 
     def first_offset(self) -> int:
-        """Offset of the oldest record still held."""
+        """Return the offset of the oldest record still held."""
         return self._reader.first_offset()
 
     def next_offset(self) -> int:
-        """Offset of the next record."""
+        """Return the offset of the next record."""
         return self._reader.next_offset()
 
     def find(self, reached: Callable[[Entry], bool]) -> int:
-        """Offset of the first record for which this is true, once true for ever; the topic's end when for none.
+        """Return the offset of the first record for which this is true, once true for ever; else the topic's end.
 
         Reads a logarithm of the topic, and less near the end, where most that are asked for are.
         """
@@ -111,11 +112,11 @@ class TopicWalk:
         return low
 
     def at(self, offset: int) -> Entry:
-        """The record at this offset, which the topic holds."""
+        """Return the record at this offset, which the topic holds."""
         return self._read_at(offset)[0]
 
     def walk(self, start: int, stop: int | None = None, timeout: float = READ_SECONDS) -> Iterator[Entry]:
-        """The records from `start` to before `stop`, without it on and on.
+        """Yield the records from `start` to before `stop`, without it on and on.
 
         Raises HistoryError when the topic has lost one, or when none came for `timeout` seconds.
         """
