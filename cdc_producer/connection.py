@@ -17,14 +17,14 @@ from pymysqlreplication import BinLogStreamReader
 from cdc_producer.profile import Leader
 from shared.errors import BinlogPurgedError, LeaderError, LeaderLinkError
 from shared.events import Position
-from shared.mysql import MySQLError, connect, error_number, error_text, is_link_error
+from shared.mysql import ER, MySQLError, connect, error_number, error_text, is_link_error
 
+#: seconds an answer may take while the dump is asked for
+ANSWER_SECONDS = 30.0
 #: bytes asked of the socket at once
 RECEIVE_BYTES = 1 << 18
 #: a longer piece is received into its own buffer, so that joining stays linear
 LARGE_BYTES = 1 << 20
-#: the leader's error when a requested binlog or offset is not there
-ER_SOURCE_FATAL_ERROR_READING_BINLOG = 1236
 MAX_PACKET = 0xFFFFFF
 
 
@@ -65,7 +65,7 @@ class ReplicationConnection:
 
     def _connect(self, **_: Any) -> Any:
         """What mysql-replication calls to connect; the profile knows better than its settings."""
-        connection = connect(self.leader)
+        connection = connect(self.leader, read_timeout=ANSWER_SECONDS)
         with connection.cursor() as cursor:
             # Asking always avoids the leader's refusal of files written with checksums while they are now off.
             cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
@@ -135,7 +135,7 @@ class ReplicationConnection:
             return LeaderLinkError(f"leader {self.leader} ended the binlog stream: it is shutting down")
         number = struct.unpack_from("<H", packet, 1)[0]
         text = packet[9:].decode(errors="replace")
-        if number == ER_SOURCE_FATAL_ERROR_READING_BINLOG:
+        if number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
             if "server_uuid" in text or "server_id" in text:
                 return LeaderError(
                     f"leader {self.leader}: another replica took this producer's place: {text} ({number})"

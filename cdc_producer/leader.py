@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,19 @@ from cdc_producer.resume import Resume
 from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
 from shared.events import Position
 from shared.filters import DatabaseFilter
-from shared.mysql import Connection, MySQLError, connect, error_number, error_text, is_link_error, rows, variables
+from shared.mysql import (
+    ER,
+    Connection,
+    MySQLError,
+    binlog_end,
+    connect,
+    error_number,
+    error_text,
+    is_link_error,
+    rows,
+    server_version,
+    variables,
+)
 
 #: variable, the value it must have, why
 REQUIRED = (
@@ -28,7 +39,6 @@ REQUIRED = (
 )
 #: a leader that keeps its binlog for less than this (seconds) loses changes whenever the producer rests
 MIN_RETENTION = 3600
-ER_SPECIFIC_ACCESS_DENIED = 1227
 #: the first event of a file stands after its four magic bytes
 FIRST_OFFSET = 4
 
@@ -67,7 +77,7 @@ class LeaderConsole:
         try:
             yield
         except (MySQLError, OSError) as error:
-            if error_number(error) == ER_SPECIFIC_ACCESS_DENIED:
+            if error_number(error) == ER.SPECIFIC_ACCESS_DENIED_ERROR:
                 raise LeaderError(
                     f"user {self.leader.user} may not replicate from leader {self.leader}: GRANT REPLICATION SLAVE,"
                     f" REPLICATION CLIENT ON *.* TO '{self.leader.user}'@'%'"
@@ -77,10 +87,6 @@ class LeaderConsole:
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         with self._asking():
             return rows(self._connection, sql, parameters)
-
-    def _is_at_least(self, *version: int) -> bool:
-        numbers = re.findall(r"\d+", str(self._connection.server_version))  # type: ignore[attr-defined]  # not in the stubs
-        return tuple(map(int, numbers)) >= version
 
     def check(self, server_id: int, server_uuid: str) -> LeaderFacts:
         """Refuse a leader whose changes cannot be captured exactly, with the SQL that mends it."""
@@ -113,10 +119,8 @@ class LeaderConsole:
     def _check_server_id(self, server_id: int, server_uuid: str, own: int) -> None:
         if own == 0:
             raise LeaderError(f"server_id of leader {self.leader} is 0: SET PERSIST server_id = 1")
-        taken = {
-            row[0]: row[-1]
-            for row in self._rows("SHOW REPLICAS" if self._is_at_least(8, 0, 22) else "SHOW SLAVE HOSTS")
-        }
+        statement = "SHOW REPLICAS" if server_version(self._connection) >= (8, 0, 22) else "SHOW SLAVE HOSTS"
+        taken = {row[0]: row[-1] for row in self._rows(statement)}
         if own == server_id or taken.get(server_id, server_uuid) != server_uuid:
             raise LeaderError(
                 f"server_id {server_id} is taken by {'the leader' if own == server_id else 'another replica'} (leader"
@@ -132,9 +136,11 @@ class LeaderConsole:
 
     def end(self) -> Position:
         """Tell where the next transaction will be written."""
-        status = "SHOW BINARY LOG STATUS" if self._is_at_least(8, 2) else "SHOW MASTER STATUS"
-        file, offset = self._rows(status)[0][:2]
-        return Position(file, int(offset))
+        with self._asking():
+            found = binlog_end(self._connection)
+        if found is None:
+            raise LeaderError(f"leader {self.leader} writes no binlog")
+        return Position(*found)
 
     def missing(self, databases: DatabaseFilter) -> list[str]:
         """The included databases the leader does not have, as far as the account may see that."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
 import pymysql
-from pymysql.constants import CLIENT, COMMAND
+from pymysql._auth import scramble_caching_sha2
+from pymysql.constants import CLIENT, COMMAND, CR
+from pymysql.constants import ER as ER
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
 
@@ -21,31 +25,21 @@ Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 #: something sent may stay unanswered
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 90_000}
 
-#: client and server error numbers that mean "the link is down", not "the statement is wrong"
+#: seconds a server may take to accept a connection, and then for each of its words until the login is done
+CONNECT_SECONDS = 10.0
+
+#: numbers that PyMySQL has no names for
+ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT = 1927, 3169, 4031
+#: client and server errors that mean "the link is down", not "the statement is wrong"; 0 is a driver's without number
 LINK_ERRORS = frozenset(
     {
-        0,
-        1040,
-        1053,
-        1077,
-        1078,
-        1079,
-        1080,
-        1152,
-        1158,
-        1159,
-        1160,
-        1161,
-        1927,
-        2002,
-        2003,
-        2006,
-        2013,
-        2055,
-        3169,
-        4031,
+        0, ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.NORMAL_SHUTDOWN, ER.GOT_SIGNAL, ER.SHUTDOWN_COMPLETE,
+        ER.FORCING_CLOSE, ER.ABORTING_CONNECTION, ER.NET_READ_ERROR, ER.NET_READ_INTERRUPTED, ER.NET_ERROR_ON_WRITE,
+        ER.NET_WRITE_INTERRUPTED, ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT,
+        CR.CR_CONNECTION_ERROR, CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST,
+        CR.CR_SERVER_LOST_EXTENDED,
     }
-)
+)  # fmt: skip
 
 
 def connect(database: Database, *, multi_statements: bool = False, read_timeout: float | None = None) -> Connection:
@@ -66,19 +60,84 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
         charset="utf8mb4",
         autocommit=True,
         client_flag=flags,
-        connect_timeout=10,
-        read_timeout=read_timeout,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=CONNECT_SECONDS,
+        auth_plugin_map={} if database.may_send_password else _GUARDED,
+        defer_connect=True,
     )
+    _log_in(connection)
+    connection._read_timeout = read_timeout
     if database.unix_socket is None:
         _keep_alive(connection._sock)
     return cast(Connection, connection)
 
 
+def _log_in(connection: Any) -> None:
+    try:
+        connection.connect()
+    except MySQLError as error:
+        if isinstance(error.__context__, TimeoutError):
+            text = f"it accepted the connection, and then did not answer within {CONNECT_SECONDS:g} seconds"
+            raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, text) from None
+        raise
+    except (struct.error, ValueError, LookupError) as error:
+        text = f"it does not speak MySQL's protocol ({type(error).__name__})"
+        raise pymysql.err.OperationalError(CR.CR_MALFORMED_PACKET, text) from error
+
+
 class _Connection(pymysql.connections.Connection):
-    """Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, for a tenth of a second."""
+    """PyMySQL's, but for what it would do before anybody can ask it not to."""
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+        # Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, for a tenth of a second.
         return sslp if isinstance(sslp, ssl.SSLContext) else Tls().context()
+
+    def _get_server_information(self) -> None:
+        super()._get_server_information()  # type: ignore[misc]  # not in the stubs
+        this: Any = self
+        if this._auth_plugin_name in this._auth_plugin_map and this._auth_plugin_name != _CHALLENGES:
+            # it would send the password with its first packet already
+            _Refusing(self).authenticate(None)
+
+
+class _Refusing:
+    """Takes the place of a way to log in that gives the password itself to the server."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def authenticate(self, packet: Any) -> Any:
+        """Refuse. Raises pymysql.err.OperationalError."""
+        raise pymysql.err.OperationalError(
+            CR.CR_AUTH_PLUGIN_ERR,
+            "it asks for the password itself and has not proved who it is: give its authority to tls.ca with tls.mode ="
+            ' "verify-identity" or "verify-ca", or say tls.send_password_unverified = true',
+        )
+
+
+class _Challenged(_Refusing):
+    """Logs in by caching_sha2_password as long as the server knows the password's hash and asks for no more."""
+
+    def authenticate(self, packet: Any) -> Any:
+        """Answer the server's challenge; returns its last word. Raises pymysql.err.OperationalError."""
+        connection = self._connection
+        if packet.is_auth_switch_request():
+            connection.salt = packet.read_all().removesuffix(b"\0")
+            connection.write_packet(scramble_caching_sha2(connection.password, connection.salt))
+            packet = connection._read_packet()
+        if packet.is_ok_packet():
+            return packet
+        if packet.get_all_data() == _HASH_IS_ENOUGH:
+            return connection._read_packet()
+        return super().authenticate(packet)
+
+
+_CHALLENGES, _HASH_IS_ENOUGH = "caching_sha2_password", b"\1\3"
+#: ways to log in by which the password, or what it can be told from, would leave
+_GUARDED: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("mysql_clear_password", "dialog", "sha256_password", "mysql_old_password"), _Refusing),
+    _CHALLENGES: _Challenged,
+}
 
 
 def _keep_alive(link: socket.socket) -> None:
@@ -147,6 +206,18 @@ def variables(connection: Connection, *names: str) -> dict[str, Any]:
         marks = ", ".join(["%s"] * len(names))
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", names)
         return dict(cursor.fetchall())
+
+
+def server_version(connection: Any) -> tuple[int, ...]:
+    """The numbers of the server's version, (8, 0, 46)."""
+    return tuple(map(int, re.findall("[0-9]+", connection.server_version)))
+
+
+def binlog_end(connection: Connection) -> tuple[str, int] | None:
+    """File and offset at which the server will write its next transaction; None of a server that writes no binlog."""
+    statement = "SHOW BINARY LOG STATUS" if server_version(connection) >= (8, 2) else "SHOW MASTER STATUS"
+    found = rows(connection, statement)
+    return (found[0][0], int(found[0][1])) if found else None
 
 
 def stream(connection: Connection, sql: str) -> Iterator[tuple[Any, ...]]:

@@ -8,6 +8,7 @@ default is written once, in its class.
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import math
 import os
 import ssl
@@ -57,6 +58,8 @@ class Tls(Table):
     #: PEM files of this client's certificate and key, when the server asks for one
     cert: str | None = None
     key: str | None = None
+    #: whether a server that was not verified, and is not on this machine, may get the password itself
+    send_password_unverified: bool = False
 
     @property
     def verified(self) -> bool:
@@ -130,6 +133,13 @@ class Database(Table):
             return os.environ[self.password_env]
         except KeyError:
             raise ProfileError(f"environment variable {self.password_env}, named by password_env, is not set") from None
+
+    @property
+    def may_send_password(self) -> bool:
+        """Whether the server may get the password itself, and not only the answer to a challenge."""
+        if self.unix_socket is not None or _is_loopback(self.host):
+            return True
+        return self.tls is not None and (self.tls.verified or self.tls.send_password_unverified)
 
     def check(self, name: str) -> None:
         if self.password is not None and self.password_env is not None:
@@ -291,6 +301,13 @@ def check_database_name(database: str, name: str) -> None:
     """Raise ProfileError when no database can have this name; `name` is the key that holds it."""
     if not 0 < len(database) <= DATABASE_NAME_LENGTH or "\0" in database or database.endswith(" "):
         raise ProfileError(f"{name} holds {_shown(database)}, which cannot be the name of a database")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def expand(path: str, name: str) -> Path:

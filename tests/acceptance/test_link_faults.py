@@ -9,6 +9,7 @@ from fix_mysql import StartServer
 from fix_replication import Replicate, Replication, assert_refused
 from kit.faults import Proxy, account
 from kit.helpers import wait_until
+from kit.rogue import server_that_says
 from kit.topic_audit import assert_whole
 
 from docker.local.mysql_servers import LEADER, Server
@@ -188,3 +189,37 @@ def test_a_server_or_link_that_is_not_trusted(
         )  # fmt: skip
         assert_refused(replication.produce(), str(leader), words)
         assert_refused(replication.consume(), str(follower), words)
+
+
+def test_a_first_login_elsewhere_needs_a_verified_server_or_the_word(
+    replicate: Replicate, leader: Server, follower: Server, database: str
+) -> None:
+    """The server knows no hash yet and asks for the password; from then on a hash is enough."""
+    host: dict[str, object] = {"host": "0.0.0.0"}  # an address of this machine that is no loopback
+    trusted = {"database.tls": {"mode": "required", "send_password_unverified": True}}
+    with account(leader, PRODUCER) as producer, account(follower, "ALL PRIVILEGES") as consumer:
+
+        def profiles(name: str, more: dict[str, dict[str, object]]) -> Replication:
+            databases = {"database": {**producer, **host}, **more}, {"database": {**consumer, **host}, **more}
+            return replicate(leader, follower, [database], name=name, producer=databases[0], consumer=databases[1])
+
+        plain, told = profiles("plain", {}), profiles("told", trusted)
+        plain.play(f"CREATE DATABASE {database}")
+        assert_refused(plain.produce(), "asks for the password itself", "tls.send_password_unverified = true")
+        told.replicate()
+        plain.replicate()
+
+
+def test_a_server_that_accepts_and_says_nothing(
+    replicate: Replicate, leader: Server, follower: Server, database: str
+) -> None:
+    """Each program ends by itself, with the address."""
+    with server_that_says(b"") as port:
+        silent = {"database": {"port": port}}
+        replication = replicate(leader, follower, [database], producer=silent, consumer=silent)
+        for program in (replication.producer, replication.consumer):
+            program.start()
+        for program in (replication.producer, replication.consumer):
+            assert program.wait(25) == 1
+            last = program.stderr.splitlines()[-1]
+            assert f"127.0.0.1:{port}" in last and "did not answer within 10 seconds" in last

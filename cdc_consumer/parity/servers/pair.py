@@ -20,7 +20,7 @@ from cdc_consumer.parity.servers.connection import Ask, ServerConnection
 from cdc_consumer.sql.positions import Mark, PositionTables, mark_from
 from shared.errors import AuditError, TableMovedError
 from shared.events import Position
-from shared.mysql import error_number, quote_name
+from shared.mysql import binlog_end, quote_name
 from shared.profile import Database
 
 T = TypeVar("T")
@@ -49,20 +49,13 @@ class LeaderConnection(ServerConnection):
 
     def __init__(self, address: Database, *, statement_seconds: float = 600.0, slots: int = 0) -> None:
         super().__init__("leader", address, statement_seconds=statement_seconds, slots=slots)
-        self._status = "SHOW BINARY LOG STATUS"
 
     def position(self) -> Position:
         """Ask where the leader writes its binlog next."""
-        try:
-            found = self.rows(self._status)
-        except AuditError as error:
-            if self._status.startswith("SHOW MASTER") or error_number(error.__cause__ or error) != 1064:
-                raise
-            self._status = "SHOW MASTER STATUS"  # before 8.2
-            found = self.rows(self._status)
-        if not found:
+        found = self.use(binlog_end)
+        if found is None:
             raise AuditError(f"the {self} writes no binlog")
-        return Position(found[0][0], int(found[0][1]))
+        return Position(*found)
 
     def shown(self) -> Shown:
         """Ask up to which position the leader's binlog shows to those who read its rows from now on.
