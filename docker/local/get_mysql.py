@@ -87,11 +87,16 @@ def locked(folder: Path) -> Iterator[None]:
 def installed_mysql() -> MySQL | DockerMySQL | None:
     """Return what is here already: a named or installed mysqld, else Docker, else packages unpacked before.
 
-    Raises NoMySQLError when CDC_MYSQLD names something else.
+    Raises NoMySQLError when CDC_MYSQLD or CDC_MYSQL_IMAGE names what cannot be used.
     """
     named = os.environ.get("CDC_MYSQLD")
     if named:
         return _installed(named, "named by CDC_MYSQLD")
+    image = os.environ.get("CDC_MYSQL_IMAGE")
+    if image:
+        if not _docker_answers():
+            raise NoMySQLError(f"CDC_MYSQL_IMAGE names {image}, and Docker does not answer")
+        return DockerMySQL(image)
     on_path = shutil.which("mysqld", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")))
     if on_path:
         with contextlib.suppress(NoMySQLError):

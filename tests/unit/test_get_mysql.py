@@ -30,6 +30,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeProgram:
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("CDC_MYSQL_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CDC_MYSQLD", raising=False)
+    monkeypatch.delenv("CDC_MYSQL_IMAGE", raising=False)
     find_mysql.cache_clear()
 
     def make(name: str, script: str) -> Path:
@@ -48,6 +49,15 @@ def test_a_mysqld_on_path_comes_before_docker(program: MakeProgram) -> None:
     assert isinstance(found, MySQL)
     assert (found.version, found.command("mysqld")) == ("8.0.36", [str(path)])
     assert str(found) == f"MySQL 8.0.36, {path}"
+
+
+def test_a_named_image_comes_before_what_is_installed(program: MakeProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    program("mysqld", f"echo '{SPEAKS['mysql']}'")
+    monkeypatch.setenv("CDC_MYSQL_IMAGE", "mysql:8.4")
+    with pytest.raises(NoMySQLError, match="mysql:8.4, and Docker does not answer"):
+        installed_mysql()
+    program("docker", "exit 0")
+    assert installed_mysql() == DockerMySQL("mysql:8.4")
 
 
 def test_the_named_mysqld_comes_first(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
