@@ -22,14 +22,14 @@ from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.repair.run import repair_follower, write_repair, write_schema_repair
 from cdc_consumer.parity.rows import plan, selftest
 from cdc_consumer.parity.rows.plan import SIZES, Sizes
-from cdc_consumer.parity.rows.ranges import Reading
+from cdc_consumer.parity.rows.ranges import TableQueries
 from cdc_consumer.parity.schema.read import TableRecord, read_schema, read_tables
 from cdc_consumer.parity.servers.connection import ServerConnection
 from cdc_consumer.parity.servers.pair import open_pair
 from cdc_consumer.parity.spark.context import Spark
 from cdc_consumer.parity.spark.scan import Cluster, Scan, Stopped
 from cdc_consumer.parity.state import State
-from cdc_consumer.parity.suspects.rows_by_key import Images
+from cdc_consumer.parity.suspects.rows_by_key import RowsByKey
 from cdc_consumer.parity.suspects.settle import Settlement
 from cdc_consumer.parity.witness.cascades import silent_cascades
 from cdc_consumer.parity.witness.history import History
@@ -156,10 +156,10 @@ class Audit:
     def _split(self, number: int, record: TableRecord) -> None:
         shape = self._shapes[number]
         # the leader is not asked for ranges, unless the follower lacks most of the table
-        theirs = self._definitions.leader.tables[shape.name]
+        on_leader = self._definitions.leader.tables[shape.name]
         server: ServerConnection = self._pair.follower
-        if theirs.rows > LACKING * (record.rows + 1):
-            record, server = theirs, self._pair.leader
+        if on_leader.rows > LACKING * (record.rows + 1):
+            record, server = on_leader, self._pair.leader
         self._progress.expected_rows += record.rows
         if self._state.planned(number):
             return
@@ -213,8 +213,8 @@ class Audit:
 
     def _settlement(self, history: History | None) -> Settlement:
         # a row may be in --where on one side only: what is suspect is looked at wherever it is
-        images = [Images(Reading(shape)) for shape in self._shapes]
-        return Settlement(self._state, images, self._pair, history, self._profile.limits.fence_seconds)
+        tables = [RowsByKey(TableQueries(shape)) for shape in self._shapes]
+        return Settlement(self._state, tables, self._pair, history, self._profile.limits.fence_seconds)
 
     def _replan(self, moved: Mapping[int, str], history: History | None, last: bool) -> None:
         """Begin anew with tables whose definition changed; after the last time they stay undecided."""

@@ -1,7 +1,7 @@
 """Both schemas at one moment of the leader's history: a definition on its way to the follower is no difference.
 
 Nor is one that the follower has and the leader does not show yet, because its statement hangs between the leader's
-binlog and its tables: see `LeaderConnection.shown`.
+binlog and its tables: see `LeaderConnection.visible`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cdc_consumer.parity.model import COUNTED, SchemaDifference, TableName
 from cdc_consumer.parity.schema.compare import compare_schemas
 from cdc_consumer.parity.schema.read import Schema
 from cdc_consumer.parity.servers.connection import ServerConnection
-from cdc_consumer.parity.servers.pair import Pair, Shown
+from cdc_consumer.parity.servers.pair import Pair, Visible
 from cdc_consumer.parity.witness.history import History
 from shared.errors import EventError, TopicError
 from shared.events import Position
@@ -63,24 +63,26 @@ def define(
             late = f"the follower did not reach {edge} within {seconds:g} s: is the consumer running?"
             return found._replace(doubt=f"its definition differs, but {late}")
         follower, before = read(pair.follower), found
-        until, shown = pair.follower.applied().position, pair.leader.shown()
+        until, visible = pair.follower.applied().position, pair.leader.visible()
         found = _compared(read(pair.leader), follower)
         # an event that is enabled differs even from itself: it must not run on a follower
         rested = compare_schemas(before.leader, found.leader) == compare_schemas(found.leader, found.leader)
         if rested and found.differences == before.differences:
-            return _doubted(found, shown, until or edge, history, seconds)
+            return _doubted(found, visible, until or edge, history, seconds)
     return found._replace(doubt=CHANGING)
 
 
-def _doubted(found: Definitions, shown: Shown, until: Position, history: History | None, seconds: float) -> Definitions:
+def _doubted(
+    found: Definitions, visible: Visible, until: Position, history: History | None, seconds: float
+) -> Definitions:
     """The same, without trust in what a statement the leader does not show yet may have made so on the follower."""
-    if until <= shown.position:
+    if until <= visible.position:
         return found
-    doubt = f"its definition differs, but {shown.doubt}"
+    doubt = f"its definition differs, but {visible.doubt}"
     if history is None:
         return found._replace(doubt=f"{doubt}, and {NO_TOPIC}")
     try:
-        altered = history.touched({}, shown.position, until, seconds).ddl
+        altered = history.touched({}, visible.position, until, seconds).ddl
     except (TopicError, EventError) as error:
         return found._replace(doubt=f"{doubt}, and {error}")
     return found._replace(doubt=f"{doubt}, and it altered this database there", doubted=altered)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from shared.mysql import quote_name
 
@@ -28,6 +28,20 @@ Stage = Literal[
     "follower written by a stranger",
     "unknown",
 ]
+
+
+#: literals of a row's key columns, in the key's order; of a table without a key what stands for one: its row's hash, or
+#: the literals of all columns
+Key: TypeAlias = tuple[str, ...]
+#: how much a difference of the schemas matters, see SchemaDifference.grade; worst first
+Grade = Literal["breaking", "integrity", "behaviour", "performance", "cosmetic", "expected"]
+
+
+def kind_of(leader: object | None, follower: object | None) -> Kind:
+    """Tell the kind of a difference by which side has the row; None stands for no row."""
+    if follower is None:
+        return "missing"
+    return "extra" if leader is None else "changed"
 
 
 class TableName(NamedTuple):
@@ -253,7 +267,7 @@ class SchemaDifference:
 
     #: "breaking": replication or rows break; "integrity": a constraint is missing; "behaviour": something runs
     #: differently; "performance": an index; "cosmetic": nothing that matters; "expected": the consumer made it so
-    grade: Literal["breaking", "integrity", "behaviour", "performance", "cosmetic", "expected"]
+    grade: Grade
     #: "table", "column", "key", "foreign key", "check", "partition", "view", "trigger", "event", "routine", "database"
     object: str
     database: str

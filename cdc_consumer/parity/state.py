@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdc_consumer.parity.differences import difference_of
-from cdc_consumer.parity.model import STRIP_CELLS, Difference, TableResult
+from cdc_consumer.parity.model import STRIP_CELLS, Difference, Key, TableResult
 from cdc_consumer.parity.rows.leaves import Compared
-from cdc_consumer.parity.rows.ranges import Key, Range
+from cdc_consumer.parity.rows.ranges import Range
 from cdc_consumer.parity.rows.task import Outcome, Task
 from shared.errors import AuditError
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cdc_consumer.parity.canonical import SESSION
 from cdc_consumer.parity.model import Difference, Shape, TableName
 from cdc_consumer.parity.rows.plan import shape_of
-from cdc_consumer.parity.rows.ranges import Reading, inside
+from cdc_consumer.parity.rows.ranges import TableQueries, inside
 from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.schema.read import read_tables
 from cdc_consumer.parity.servers.connection import ServerConnection
@@ -278,7 +278,7 @@ def _check_ranges(parity: Parity, reader: ServerConnection, table: str, rows: in
         record = read_tables(connection, [name])[name]
     shape = shape_of(name, record, record)
     assert isinstance(shape, Shape)
-    ranges, method = split(Reading(shape), reader, rows, 3)
+    ranges, method = split(TableQueries(shape), reader, rows, 3)
     assert (method == "one range") == (len(ranges) == 1)
     tests = [" AND ".join(inside(shape.key, part)) or "TRUE" for part in ranges]
     count = " + ".join(f"({test})" for test in tests)

@@ -18,8 +18,8 @@ from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.profile import Limits
 from cdc_consumer.parity.servers import connection as servers
 from cdc_consumer.parity.servers import throttle
-from cdc_consumer.parity.servers.connection import Ask
-from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair, Shown
+from cdc_consumer.parity.servers.connection import Select
+from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair, Visible
 from cdc_consumer.parity.servers.throttle import Throttle
 from cdc_consumer.parity.suspects import settle
 from cdc_consumer.parity.suspects.settle import Interval
@@ -95,10 +95,10 @@ def test_a_follower_that_is_ahead_of_its_leader(damaged: Parity, ahead: dict[str
 
 def test_positions_of_a_look_are_in_order() -> None:
     one, two, three = Position("b.999999", 900), Position("b.1000000", 4), Position("b.1000000", 157)
-    assert Interval(Shown(one, ""), two, three, two).in_order
+    assert Interval(Visible(one, ""), two, three, two).in_order
     # reset after the first look: the interval ends before it began, and holds no event
-    assert not Interval(Shown(three, ""), three, one, three).in_order
-    assert not Interval(Shown(one, ""), one, two, three).in_order
+    assert not Interval(Visible(three, ""), three, one, three).in_order
+    assert not Interval(Visible(one, ""), one, two, three).in_order
 
 
 def test_a_binlog_that_ends_without_a_transaction(running: Replication) -> None:
@@ -133,7 +133,7 @@ def test_there_and_back_again_between_two_looks(
             monkeypatch.setattr(FollowerConnection, "frozen", look_and_turn_back)
         return reach(self, *arguments)
 
-    def look_and_turn_back(self: FollowerConnection, look: Callable[[Ask], Any]) -> Any:
+    def look_and_turn_back(self: FollowerConnection, look: Callable[[Select], Any]) -> Any:
         monkeypatch.setattr(FollowerConnection, "frozen", frozen)
         seen = frozen(self, look)
         write("a")
@@ -193,7 +193,7 @@ def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, connect: Callable
         lambda: server.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}"),
     ]
 
-    def look(ask: Ask) -> Any:
+    def look(ask: Select) -> Any:
         ask("SELECT 1")
         if breaks:
             breaks.pop()()
@@ -202,7 +202,7 @@ def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, connect: Callable
     assert one.frozen(look) == [(0,)]
     assert not breaks
 
-    def fail(ask: Ask) -> None:
+    def fail(ask: Select) -> None:
         ask(f"SELECT COUNT(*) FROM {database}.t")
         raise HistoryError
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from cdc_consumer.parity.model import Column, Shape, TableName
-from cdc_consumer.parity.rows.ranges import Range, Reading, inside
+from cdc_consumer.parity.rows.ranges import Range, TableQueries, inside
 from cdc_consumer.parity.servers.connection import ServerConnection
 
 
@@ -20,7 +20,7 @@ class Table:
 
     def __init__(self, shape: Shape, keys: Iterable[tuple[int, ...]]) -> None:
         self.shape = shape
-        self.reading = Reading(shape)
+        self.queries = TableQueries(shape)
         #: SELECTs so far
         self.asked = 0
         self._db = sqlite3.connect(":memory:")

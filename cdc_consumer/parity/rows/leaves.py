@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from cdc_consumer.parity.rows.leaf_ends import Steps, steps
-from cdc_consumer.parity.rows.ranges import Key, Range, Reading
+from cdc_consumer.parity.model import Key
+from cdc_consumer.parity.rows.leaf_ends import LeafEnds, leaf_ends
+from cdc_consumer.parity.rows.ranges import Range, TableQueries
 from cdc_consumer.parity.servers.connection import ServerConnection
 from cdc_consumer.parity.servers.pair import Pair
 
@@ -42,8 +43,8 @@ class Compared:
 class Leaves:
     """Reads both sides of one table at once from two threads."""
 
-    def __init__(self, reading: Reading, pair: Pair, leaf_rows: int) -> None:
-        self._reading = reading
+    def __init__(self, queries: TableQueries, pair: Pair, leaf_rows: int) -> None:
+        self._queries = queries
         self._leader = pair.leader
         self._follower = pair.follower
         self._leaf_rows = leaf_rows
@@ -61,30 +62,30 @@ class Leaves:
         The follower finds the leaves' bounds, unless the leader has far more rows there.
         """
         low, done = part.low, 0
-        ends = steps(self._reading, self._follower, part, self._leaf_rows, expected_rows)
+        ends = leaf_ends(self._queries, self._follower, part, self._leaf_rows, expected_rows)
         high = ends.after(low, 0)
         if high is None and self._oversized(expected_rows):
-            ends, high = self._steps_of(self._leader, part, low)
+            ends, high = self._ends_of(self._leader, part, low)
         while True:
             began = time.monotonic()
             leaf = Range(low, high or part.high)
             asked = self._beside.submit(self._digest, self._leader, leaf)
-            ours = self._digest(self._follower, leaf)
+            follower = self._digest(self._follower, leaf)
             # found while the leader may still be reading, unless it is the one to find it
             if ends.reader is self._leader:
                 wait([asked])
-            after = None if high is None else ends.after(high, ours[0])
-            theirs = asked.result()
-            if not _same(theirs, ours) and self._oversized(max(theirs[0], ours[0])):
+            after = None if high is None else ends.after(high, follower.rows)
+            digests = _Digests(asked.result(), follower)
+            if not digests.same and self._oversized(digests.rows):
                 # its hashes would fill the memory; the side with more rows finds the bounds from here on
-                larger = self._leader if theirs[0] >= ours[0] else self._follower
-                ends, shorter = self._steps_of(larger, part, low)
+                larger = self._leader if digests.leader.rows >= digests.follower.rows else self._follower
+                ends, shorter = self._ends_of(larger, part, low)
                 if shorter != high:
                     high = shorter
                     continue
-            self._judge(leaf, theirs, ours, min(done / max(expected_rows, 1), 1.0), found)
+            self._judge(leaf, digests, min(done / max(expected_rows, 1), 1.0), found)
             found.time(time.monotonic() - began)
-            done += max(theirs[0], ours[0])
+            done += digests.rows
             if high is None:
                 return
             yield Range(high, part.high)
@@ -93,44 +94,60 @@ class Leaves:
     def _oversized(self, count: int) -> bool:
         return count > OVERSIZED * self._leaf_rows
 
-    def _steps_of(self, larger: ServerConnection, part: Range, low: Key | None) -> tuple[Steps, Key | None]:
-        ends = Steps(self._reading, larger, part, self._leaf_rows)
+    def _ends_of(self, larger: ServerConnection, part: Range, low: Key | None) -> tuple[LeafEnds, Key | None]:
+        ends = LeafEnds(self._queries, larger, part, self._leaf_rows)
         return ends, ends.after(low, 0)
 
-    def _judge(
-        self, leaf: Range, theirs: tuple[int, bytes], ours: tuple[int, bytes], place: float, found: Compared
-    ) -> None:
+    def _judge(self, leaf: Range, digests: _Digests, place: float, found: Compared) -> None:
         found.leaves += 1
-        found.leader_rows += theirs[0]
-        found.follower_rows += ours[0]
-        if theirs[0]:
-            found.digest ^= int.from_bytes(theirs[1], "big")
-        if not _same(theirs, ours):
+        found.leader_rows += digests.leader.rows
+        found.follower_rows += digests.follower.rows
+        if digests.leader.rows:
+            found.digest ^= int.from_bytes(digests.leader.xor, "big")
+        if not digests.same:
             found.dirty_leaves += 1
             found.suspects += [(key, place) for key in self._unequal(leaf)]
 
     def _unequal(self, part: Range) -> Iterator[Key]:
-        theirs = self._beside.submit(self._hashes, self._leader, part)
-        ours = self._hashes(self._follower, part)
-        leader = theirs.result()
-        for key in leader.keys() | ours.keys():
+        asked = self._beside.submit(self._hashes, self._leader, part)
+        follower = self._hashes(self._follower, part)
+        leader = asked.result()
+        for key in leader.keys() | follower.keys():
             # a row too long for a hash has None
-            if leader.get(key) is None or leader.get(key) != ours.get(key):
+            if leader.get(key) is None or leader.get(key) != follower.get(key):
                 yield key
 
-    def _digest(self, reader: ServerConnection, part: Range) -> tuple[int, bytes]:
-        ((count, xor),) = reader.rows(self._reading.digest(part))
-        return count, xor
+    def _digest(self, server: ServerConnection, part: Range) -> _Digest:
+        return _Digest(*server.rows(self._queries.digest(part))[0])
 
-    def _hashes(self, reader: ServerConnection, part: Range) -> dict[Key, str | None]:
-        return split_keys(reader.rows(self._reading.hashes(part)))
+    def _hashes(self, server: ServerConnection, part: Range) -> dict[Key, str | None]:
+        return split_keys(server.rows(self._queries.hashes(part)))
 
 
-def _same(theirs: tuple[int, bytes], ours: tuple[int, bytes]) -> bool:
-    # of no rows at all MySQL's XOR has another length
-    return theirs[0] == ours[0] and (theirs[1] == ours[1] or not ours[0])
+class _Digest(NamedTuple):
+    """Of the rows of one leaf on one side: how many there are, and the XOR of their hashes."""
+
+    rows: int
+    xor: bytes
+
+
+class _Digests(NamedTuple):
+    leader: _Digest
+    follower: _Digest
+
+    @property
+    def rows(self) -> int:
+        """The rows of the side that has more."""
+        return max(self.leader.rows, self.follower.rows)
+
+    @property
+    def same(self) -> bool:
+        # of no rows at all MySQL's XOR has another length
+        return self.leader.rows == self.follower.rows and (
+            self.leader.xor == self.follower.xor or not self.follower.rows
+        )
 
 
 def split_keys(rows: Sequence[Sequence[Any]]) -> dict[Key, str | None]:
-    """Return rows of Reading.hashes: key -> hash."""
+    """Return rows of TableQueries.hashes: key -> hash."""
     return {tuple(row[:-1]): row[-1] for row in rows}

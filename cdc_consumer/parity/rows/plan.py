@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc_consumer.parity.model import Column, Shape, TableName
-from cdc_consumer.parity.rows.ranges import EVERYTHING, Reading
+from cdc_consumer.parity.rows.ranges import EVERYTHING, TableQueries
 from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.rows.task import Task
 from cdc_consumer.parity.schema.read import ColumnRecord, Schema, TableRecord
@@ -60,7 +60,7 @@ def check_where(where: str, shapes: Iterable[Shape], follower: ServerConnection)
     """Raises ProfileError when --where is no condition on the rows of one of the tables."""
     for shape in shapes:
         try:
-            follower.rows(Reading(shape, where).nothing())
+            follower.rows(TableQueries(shape, where).nothing())
         except ServerGoneError:
             raise
         except AuditError as error:
@@ -92,17 +92,17 @@ def shape_of(name: TableName, leader: TableRecord | None, follower: TableRecord 
     """Return what both sides of a table have in common."""
     if leader is None or follower is None:
         return Skipped(name, f"it exists on the {'follower' if leader is None else 'leader'} only")
-    theirs = {column.name: column for column in follower.columns}
-    ours = {column.name: column for column in leader.columns}
+    leader_columns = {column.name: column for column in leader.columns}
+    follower_columns = {column.name: column for column in follower.columns}
     columns, excluded = [], []
     for column in leader.columns:
-        twin = theirs.get(column.name)
+        twin = follower_columns.get(column.name)
         reason = "on the leader only" if twin is None else _exclusion(column, twin)
         if twin is None or reason:
             excluded.append((column.name, reason))
         else:
             columns.append(_column(column, twin))
-    excluded += [(column, "on the follower only") for column in theirs if column not in ours]
+    excluded += [(column, "on the follower only") for column in follower_columns if column not in leader_columns]
     if not columns:
         return Skipped(name, "both sides have no column in common")
     return Shape(name, tuple(columns), _key(leader, follower), tuple(excluded))
@@ -127,12 +127,12 @@ def _column(leader: ColumnRecord, follower: ColumnRecord) -> Column:
 
 def _key(leader: TableRecord, follower: TableRecord) -> tuple[str, ...]:
     """The first key both sides have whose order both sides agree on."""
-    theirs = {column.name: column for column in follower.columns}
-    ours = {column.name: column for column in leader.columns}
+    leader_columns = {column.name: column for column in leader.columns}
+    follower_columns = {column.name: column for column in follower.columns}
     other = {frozenset(key) for key in (follower.primary_key, *follower.unique_keys) if key}
 
     def orders(name: str) -> bool:
-        one, two = ours[name], theirs[name]
+        one, two = leader_columns[name], follower_columns[name]
         same = (one.type, one.charset, one.collation) == (two.type, two.charset, two.collation)
         return same and one.data_type in KEY_TYPES and "VIRTUAL" not in (one.generated, two.generated)
 
@@ -150,7 +150,7 @@ def tasks(
         return [Task(0, shape, EVERYTHING, record.rows, where, sizes.leaf_rows, (0.0, 1.0))], "no key"
     least, most = sizes.task_rows
     wanted = min(max(record.rows // (cores * TASKS_PER_CORE), least), most)
-    ranges, method = split(Reading(shape, where), follower, record.rows, wanted)
+    ranges, method = split(TableQueries(shape, where), follower, record.rows, wanted)
     places = [index / len(ranges) for index in range(len(ranges) + 1)]
     expected = max(record.rows // len(ranges), 1)
     return [

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from cdc_consumer.parity import canonical
-from cdc_consumer.parity.model import Shape
+from cdc_consumer.parity.model import Key, Shape
 from cdc_consumer.sql.column_types import INTEGERS
 from shared.mysql import quote_name
-
-#: literals of the key columns, in their order
-Key: TypeAlias = tuple[str, ...]
 
 
 class Range(NamedTuple):
@@ -64,7 +61,7 @@ def among(key: Sequence[str], keys: Sequence[Key]) -> str:
     return f"({', '.join(names)}) IN ({rows})"
 
 
-class Reading:
+class TableQueries:
     """The SELECTs on one table's rows; `where` narrows all of them."""
 
     def __init__(self, shape: Shape, where: str = "") -> None:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cdc_consumer.parity.literal import CODECS, Bytes, Number, Text, parse
-from cdc_consumer.parity.rows.ranges import EVERYTHING, Key, Range, Reading, is_integer
+from cdc_consumer.parity.model import Key
+from cdc_consumer.parity.rows.ranges import EVERYTHING, Range, TableQueries, is_integer
 from cdc_consumer.parity.servers.connection import ServerConnection
 
 #: a range is cut again when its guessed rows exceed the wanted ones by this factor
@@ -25,47 +26,49 @@ LOOK_BYTES = 6
 _CHARSETS = frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"})
 
 
-def split(reading: Reading, follower: ServerConnection, rows: int, wanted: int) -> tuple[list[Range], str]:
+def split(queries: TableQueries, follower: ServerConnection, rows: int, wanted: int) -> tuple[list[Range], str]:
     """Return ranges in key order that together hold every possible key, and the method: see TableResult.split.
 
     `rows` is a guess of the table's rows, `wanted` how many a range should have.
     """
-    first = follower.rows(reading.bound("ASC"))
+    first = follower.rows(queries.bound("ASC"))
     if rows <= wanted * HEAVY or not first:
         return [EVERYTHING], "one range"
     low: Key = tuple(first[0])
-    high: Key = tuple(follower.rows(reading.bound("DESC"))[0])
-    bounds = _bounds(reading, follower, Range(low, high), rows, wanted, DEPTH)
+    high: Key = tuple(follower.rows(queries.bound("DESC"))[0])
+    bounds = _bounds(queries, follower, Range(low, high), rows, wanted, DEPTH)
     ends: list[Key | None] = [None, *bounds, None]
-    method = "one range" if not bounds else "integer" if is_integer(reading.shape) else "probe"
+    method = "one range" if not bounds else "integer" if is_integer(queries.shape) else "probe"
     return [Range(*pair) for pair in pairwise(ends)], method
 
 
-def _bounds(reading: Reading, follower: ServerConnection, part: Range, rows: int, wanted: int, depth: int) -> list[Key]:
+def _bounds(
+    queries: TableQueries, follower: ServerConnection, part: Range, rows: int, wanted: int, depth: int
+) -> list[Key]:
     """Keys inside the range, in order, that cut it into pieces of about `wanted` rows."""
     assert part.low is not None and part.high is not None
-    found = list(_probes(reading, follower, part.low, part.high, max(2, -(-rows // wanted))))
+    found = list(_probes(queries, follower, part.low, part.high, max(2, -(-rows // wanted))))
     if not found:
-        return list(_walk(reading, follower, part, wanted))
+        return list(_walk(queries, follower, part, wanted))
     if depth == 0:
         return found
     ends = [part.low, *found, part.high]
     result: list[Key] = []
     for low, high in pairwise(ends):
-        guess = _guess(reading, follower, Range(low, high))
+        guess = _guess(queries, follower, Range(low, high))
         if guess > wanted * HEAVY:
-            result += _bounds(reading, follower, Range(low, high), guess, wanted, depth - 1)
+            result += _bounds(queries, follower, Range(low, high), guess, wanted, depth - 1)
         if high is not part.high:
             result.append(high)
     return result
 
 
-def _guess(reading: Reading, follower: ServerConnection, part: Range) -> int:
+def _guess(queries: TableQueries, follower: ServerConnection, part: Range) -> int:
     # columns of EXPLAIN: id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, ...
-    return int(follower.rows(reading.estimate(part))[0][9] or 0)
+    return int(follower.rows(queries.estimate(part))[0][9] or 0)
 
 
-def _probes(reading: Reading, follower: ServerConnection, low: Key, high: Key, parts: int) -> Iterator[Key]:
+def _probes(queries: TableQueries, follower: ServerConnection, low: Key, high: Key, parts: int) -> Iterator[Key]:
     """The keys that follow points laid evenly between the two, found by the server in its own order."""
     # columns in which both are alike say nothing; points are laid in the first that differs
     place = next((index for index, pair in enumerate(zip(low, high, strict=True)) if pair[0] != pair[1]), None)
@@ -74,8 +77,8 @@ def _probes(reading: Reading, follower: ServerConnection, low: Key, high: Key, p
     last = low
     for point in points(low[place], high[place], parts):
         key = (*low[:place], point)
-        if not is_integer(reading.shape):
-            found = follower.rows(reading.following(key, Range(last, high)))
+        if not is_integer(queries.shape):
+            found = follower.rows(queries.following(key, Range(last, high)))
             if not found:
                 return
             key = tuple(found[0])
@@ -119,11 +122,11 @@ def _between(low: int, high: int, parts: int) -> list[int]:
     return [value for value in dict.fromkeys(found) if low < value < high]
 
 
-def _walk(reading: Reading, follower: ServerConnection, part: Range, wanted: int) -> Iterator[Key]:
+def _walk(queries: TableQueries, follower: ServerConnection, part: Range, wanted: int) -> Iterator[Key]:
     """Every `wanted`th key, found by reading the index: for keys no points can be laid between."""
     low = part.low
     while True:
-        found = follower.rows(reading.step(Range(low, part.high), wanted))
+        found = follower.rows(queries.step(Range(low, part.high), wanted))
         if not found or tuple(found[0]) == part.high:
             return
         low = tuple(found[0])

@@ -9,7 +9,7 @@ from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.rows import copies
 from cdc_consumer.parity.rows.leaves import Compared, Leaves
-from cdc_consumer.parity.rows.ranges import Range, Reading
+from cdc_consumer.parity.rows.ranges import Range, TableQueries
 from cdc_consumer.parity.servers.pair import Pair, open_pair
 from cdc_consumer.parity.servers.throttle import Throttle
 from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
@@ -100,12 +100,12 @@ def _pair(profile: ParityProfile) -> Pair:
 
 def _compare(task: Task, setup: Setup, pair: Pair, outcome: Outcome) -> Range | None:
     """What is left of the range."""
-    reading = Reading(task.shape, task.where)
+    queries = TableQueries(task.shape, task.where)
     if not task.shape.key:
-        outcome.compared = _copies(reading, pair)
+        outcome.compared = _copies(queries, pair)
         return None
     throttle = Throttle(setup.profile.limits, pair, 1 / setup.workers)
-    with Leaves(reading, pair, task.leaf_rows) as leaves:
+    with Leaves(queries, pair, task.leaf_rows) as leaves:
         before = 0
         for rest in leaves.compare(task.part, task.expected_rows, outcome.compared):
             rows, before = outcome.compared.leader_rows - before, outcome.compared.leader_rows
@@ -115,10 +115,10 @@ def _compare(task: Task, setup: Setup, pair: Pair, outcome: Outcome) -> Range | 
     return None
 
 
-def _copies(reading: Reading, pair: Pair) -> Compared:
+def _copies(queries: TableQueries, pair: Pair) -> Compared:
     """The table is read in one go: when a link breaks, from its beginning once more."""
     try:
-        copies.compare(reading, pair, found := Compared())
+        copies.compare(queries, pair, found := Compared())
     except ServerGoneError:
-        copies.compare(reading, pair, found := Compared())
+        copies.compare(queries, pair, found := Compared())
     return found

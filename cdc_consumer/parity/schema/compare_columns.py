@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdc_consumer.parity.model import Grade
 from cdc_consumer.parity.schema import alters, normal
-from cdc_consumer.parity.schema.findings import Finding, Grade, worst
+from cdc_consumer.parity.schema.findings import Finding, worst
 from cdc_consumer.parity.schema.records import ColumnRecord, TableRecord
 
 #: what the server itself gives a table without a primary key

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdc_consumer.parity.model import Grade
 from cdc_consumer.parity.schema import alters, normal
-from cdc_consumer.parity.schema.findings import Finding, Grade, definition
+from cdc_consumer.parity.schema.findings import Finding, definition
 from cdc_consumer.parity.schema.records import Context, ObjectRecord, Schema
 
 #: SchemaDifference.object of each kind

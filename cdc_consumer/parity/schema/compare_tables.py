@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TypeVar
 
+from cdc_consumer.parity.model import Grade
 from cdc_consumer.parity.schema import alters, normal
 from cdc_consumer.parity.schema.compare_columns import GENERATED_KEY, compare_columns
-from cdc_consumer.parity.schema.findings import Finding, Grade, definition
+from cdc_consumer.parity.schema.findings import Finding, definition
 from cdc_consumer.parity.schema.records import ConstraintRecord, KeyRecord, TableRecord
 from cdc_consumer.sql import literals
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from cdc_consumer.parity.model import SchemaDifference, TableName
+from cdc_consumer.parity.model import Grade, SchemaDifference, TableName
 from cdc_consumer.parity.schema.alters import Step
 from cdc_consumer.parity.schema.order import shown
-
-Grade = Literal["breaking", "integrity", "behaviour", "performance", "cosmetic", "expected"]
 
 #: worst first
 GRADES: tuple[Grade, ...] = ("breaking", "integrity", "behaviour", "performance", "cosmetic", "expected")

@@ -23,9 +23,9 @@ from shared.profile import Database
 
 Role: TypeAlias = Literal["leader", "follower"]
 T = TypeVar("T")
-Row: TypeAlias = tuple[Any, ...]
+SqlRow: TypeAlias = tuple[Any, ...]
 #: runs a SELECT
-Ask: TypeAlias = Callable[[str], Sequence[Row]]
+Select: TypeAlias = Callable[[str], Sequence[SqlRow]]
 
 #: seconds a server may be away before the audit gives up
 PATIENCE = 120.0
@@ -60,11 +60,11 @@ class ServerConnection:
     def __str__(self) -> str:
         return f"{self.role} {self.address}"
 
-    def rows(self, sql: str) -> list[Row]:
+    def rows(self, sql: str) -> list[SqlRow]:
         """Return all rows of a SELECT; see `use`."""
         return self.use(lambda connection: rows(connection, sql))
 
-    def stream(self, sql: str) -> Iterator[Row]:
+    def stream(self, sql: str) -> Iterator[SqlRow]:
         """The rows of a SELECT one by one, without holding them all; a lost link is an error."""
         connection = self.use(lambda found: found)
         try:
@@ -73,7 +73,7 @@ class ServerConnection:
             self.close()
             raise self._named(error) from error
 
-    def frozen(self, look: Callable[[Ask], T]) -> T:
+    def frozen(self, look: Callable[[Select], T]) -> T:
         """Return what `look` makes of SELECTs that all see the same moment.
 
         Called again when link or snapshot break.

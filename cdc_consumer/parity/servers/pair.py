@@ -4,7 +4,7 @@ A position read *after* rows were read from the leader is a fence: MySQL writes 
 the rows, so whatever they showed lies before it. (`gtid_executed` is not: it grows after the change shows.)
 
 For the same reason a position read *before* the rows is no bound of what they show: a commit may hang between the
-binlog and the rows, while a disk stalls or a semi-synchronous replica does not answer. See `LeaderConnection.shown`.
+binlog and the rows, while a disk stalls or a semi-synchronous replica does not answer. See `LeaderConnection.visible`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 from cdc_consumer.parity.profile import ParityProfile
-from cdc_consumer.parity.servers.connection import Ask, ServerConnection
+from cdc_consumer.parity.servers.connection import Select, ServerConnection
 from cdc_consumer.sql.positions import Mark, PositionTables, mark_from
 from shared.errors import AuditError, TableMovedError
 from shared.events import Position
@@ -36,7 +36,7 @@ PLAIN = "without GTIDs nothing tells which part of the leader's current binlog f
 HANGS = "a commit hangs on the leader: its binlog holds more than its rows show"
 
 
-class Shown(NamedTuple):
+class Visible(NamedTuple):
     """Names a position of the leader whose rows show everything that was written before it."""
 
     position: Position
@@ -57,7 +57,7 @@ class LeaderConnection(ServerConnection):
             raise AuditError(f"the {self} writes no binlog")
         return Position(*found)
 
-    def shown(self) -> Shown:
+    def visible(self) -> Visible:
         """Ask up to which position the leader's binlog shows to those who read its rows from now on.
 
         With GTIDs a transaction in the binlog that does not show is one of `gtid_owned`, so those are waited for. What
@@ -72,8 +72,8 @@ class LeaderConnection(ServerConnection):
             still = self._owned()
             waiting = None if still is None else waiting & still
         if waiting is not None and not waiting:
-            return Shown(position, "")
-        return Shown(Position(position.file, FIRST_OFFSET), PLAIN if waiting is None else HANGS)
+            return Visible(position, "")
+        return Visible(Position(position.file, FIRST_OFFSET), PLAIN if waiting is None else HANGS)
 
     def _owned(self) -> frozenset[str] | None:
         """Ask which GTIDs are in use, each with its thread; None when a transaction may have no GTID."""
@@ -104,7 +104,7 @@ class FollowerConnection(ServerConnection):
         self._topic = topic
         self._applied_sql: str | None = None
 
-    def applied(self, ask: Ask | None = None) -> Mark:
+    def applied(self, ask: Select | None = None) -> Mark:
         """Ask how far the follower is, inside the snapshot of `ask` when one is given.
 
         Raises AuditError when the follower holds no position, or several and no topic says which.

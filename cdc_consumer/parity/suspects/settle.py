@@ -21,14 +21,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from cdc_consumer.parity.model import Evidence, Round
-from cdc_consumer.parity.servers.connection import Ask
-from cdc_consumer.parity.servers.pair import Pair, Shown
+from cdc_consumer.parity.model import Evidence, Key, Round, Shape
+from cdc_consumer.parity.servers.connection import Select
+from cdc_consumer.parity.servers.pair import Pair, Visible
 from cdc_consumer.parity.state import State, Suspect
 from cdc_consumer.parity.suspects.hot import Hot
-from cdc_consumer.parity.suspects.rows_by_key import Images, Rows, Seen
+from cdc_consumer.parity.suspects.rows_by_key import BothSides, RowsByKey, Seen
 from cdc_consumer.parity.witness.history import History
 from shared.errors import AuditError, EventError, ServerGoneError, TableMovedError, TopicError
 from shared.events import Position
@@ -55,7 +55,7 @@ TOO_LONG = "the row does not fit into one packet: raise max_allowed_packet on bo
 class Interval:
     """Holds the leader's positions around one look at both sides."""
 
-    shown: Shown
+    visible: Visible
     fence: Position
     after: Position
     #: the follower's in its snapshot
@@ -64,7 +64,7 @@ class Interval:
     @property
     def before(self) -> Position:
         """Return the position up to which the leader's rows show everything."""
-        return self.shown.position
+        return self.visible.position
 
     @property
     def idle(self) -> bool:
@@ -80,15 +80,27 @@ class Interval:
         return Evidence(proof, str(self.before), str(self.fence), str(self.after), str(self.follower), rounds)
 
 
+class _Looks(NamedTuple):
+    """What was seen of one table: twice of the leader's rows, and of the follower's in between."""
+
+    first: Seen
+    follower: Seen
+    second: Seen
+
+    def rests(self, key: Key) -> bool:
+        """Tell whether the leader's row was the same at both looks."""
+        return self.first.get(key) == self.second.get(key)
+
+
 class Settlement:
     """Settles the suspects of a run, round by round."""
 
     def __init__(
-        self, state: State, images: Sequence[Images], pair: Pair, history: History | None, fence_seconds: float
+        self, state: State, tables: Sequence[RowsByKey], pair: Pair, history: History | None, fence_seconds: float
     ) -> None:
-        """`images` read the rows of each table, by the index the suspects name it with."""
+        """`tables` read the rows of each table, by the index the suspects name it with."""
         self._state = state
-        self._images = images
+        self._tables = tables
         self._pair = pair
         self._history = history
         self._hot = None if history is None else Hot(pair, history, fence_seconds)
@@ -155,22 +167,22 @@ class Settlement:
     def _settle(self, by_table: Mapping[int, list[Suspect]]) -> None:
         everything = [each for suspects in by_table.values() for each in suspects]
         leader, follower = self._pair.leader, self._pair.follower
-        shown = leader.shown()
+        visible = leader.visible()
         first = self._look(by_table, leader.rows)
         fence = leader.position()
         if not self._reach(fence):
             if not self._stopped():
                 self._end(everything, self._late(fence))
             return
-        at, ours = follower.frozen(lambda ask: (follower.applied(ask).position, self._look(by_table, ask)))
+        at, rows = follower.frozen(lambda select: (follower.applied(select).position, self._look(by_table, select)))
         second = self._look(by_table, leader.rows)
         assert at is not None  # it has reached the fence
-        interval = Interval(shown, fence, leader.position(), at)
+        interval = Interval(visible, fence, leader.position(), at)
         if not interval.in_order:
             self._end(everything, _strange(interval))
             return
         for shape, suspects in by_table.items():
-            self._judge(shape, suspects, first[shape], ours[shape], second[shape], interval)
+            self._judge(shape, suspects, _Looks(first[shape], rows[shape], second[shape]), interval)
 
     def _reach(self, fence: Position) -> bool:
         """Wait for the follower; but not again for each group when it does not move."""
@@ -187,36 +199,30 @@ class Settlement:
             f" {self._pair.follower.applied().position or 'its beginning'}): is the consumer running?"
         )
 
-    def _look(self, by_table: Mapping[int, list[Suspect]], ask: Ask) -> dict[int, Seen]:
-        return {shape: self._images[shape].look(ask, keys_of(found)) for shape, found in by_table.items()}
+    def _look(self, by_table: Mapping[int, list[Suspect]], select: Select) -> dict[int, Seen]:
+        return {shape: self._tables[shape].look(select, keys_of(found)) for shape, found in by_table.items()}
 
-    def _judge(
-        self, shape: int, suspects: Sequence[Suspect], first: Seen, ours: Seen, second: Seen, interval: Interval
-    ) -> None:
-        images = self._images[shape]
-        candidates, hot = [], []
+    def _judge(self, shape: int, suspects: Sequence[Suspect], looks: _Looks, interval: Interval) -> None:
+        """Decide what one look at a table tells of its suspects."""
+        table = self._tables[shape]
+        candidates: list[Suspect] = []
+        hot: list[Suspect] = []
         for suspect in suspects:
-            one, two, mine = first.get(suspect.key), second.get(suspect.key), ours.get(suspect.key)
-            if "" in (one, two, mine):
-                suspect.state, suspect.reason = "undecided", TOO_LONG
-            elif mine in (one, two):
-                suspect.state = "equal"
-            elif one == two:
-                candidates.append(suspect)
-            else:
-                hot.append(suspect)
+            _decide(suspect, looks)
+            if suspect.state == "open":
+                (candidates if looks.rests(suspect.key) else hot).append(suspect)
         # a table without a key is read in one go
-        for part in _parts(candidates, ROWS if images.shape.key else GROUP):
-            rows = images.rows(part, first, ours, self._pair)
+        for part in _parts(candidates, ROWS if table.shape.key else GROUP):
+            rows = table.rows(part, looks.first, looks.follower, self._pair)
             touched = set() if interval.idle else self._touched(rows, part, interval)
             hot += [each for each in part if each.id in touched]
             self._prove([each for each in part if each.id not in touched], rows, interval)
-        for part in _parts([each for each in hot if each.rounds > HOT_ROUNDS], ROWS):
-            if self._hot is not None and images.shape.key:
-                self._judge_hot(part, images)
+        if self._hot is not None and table.shape.key:
+            for part in _parts([each for each in hot if each.rounds > HOT_ROUNDS], ROWS):
+                self._judge_hot(self._hot, part, table.shape)
         self._state.settle([each for each in suspects if each.state != "proven"], [])
 
-    def _prove(self, suspects: Sequence[Suspect], rows: Rows, interval: Interval) -> None:
+    def _prove(self, suspects: Sequence[Suspect], rows: BothSides, interval: Interval) -> None:
         found = []
         for suspect in suspects:
             difference = rows.difference(suspect.key, interval.evidence(suspect.rounds))
@@ -225,21 +231,20 @@ class Settlement:
                 found.append((suspect, difference))
         self._state.settle([suspect for suspect, _ in found], found)
 
-    def _judge_hot(self, suspects: Sequence[Suspect], images: Images) -> None:
-        assert self._hot is not None
+    def _judge_hot(self, hot: Hot, suspects: Sequence[Suspect], shape: Shape) -> None:
         try:
-            found = self._hot.judge(suspects, images)
+            found = hot.judge(suspects, shape)
         except (TopicError, EventError) as error:
             for suspect in suspects:
                 suspect.reason = str(error)
             return
         self._state.settle([suspect for suspect, _ in found], found)
 
-    def _touched(self, rows: Rows, suspects: Sequence[Suspect], interval: Interval) -> set[int]:
+    def _touched(self, rows: BothSides, suspects: Sequence[Suspect], interval: Interval) -> set[int]:
         """Ids of the suspects that may have been written meanwhile, as far as anybody can tell."""
         if self._history is None:
             for suspect in suspects:
-                suspect.reason = f"{interval.shown.doubt or BUSY}, and {NO_TOPIC}"
+                suspect.reason = f"{interval.visible.doubt or BUSY}, and {NO_TOPIC}"
             return {suspect.id for suspect in suspects}
         table = rows.shape.name
         keys = {suspect.id: rows.topic_key(suspect.key) for suspect in suspects}
@@ -248,11 +253,20 @@ class Settlement:
             written = self._history.touched(wanted, interval.before, interval.after, self._seconds).keys[table]
         except (TopicError, EventError) as error:
             for suspect in suspects:
-                suspect.reason = ", and ".join(filter(None, [interval.shown.doubt, str(error)]))
+                suspect.reason = ", and ".join(filter(None, [interval.visible.doubt, str(error)]))
             return set(keys)
         for suspect in suspects:
-            suspect.reason = interval.shown.doubt and f"{interval.shown.doubt}, and it wrote this row there"
+            suspect.reason = interval.visible.doubt and f"{interval.visible.doubt}, and it wrote this row there"
         return {id for id, key in keys.items() if key is None or key in written}
+
+
+def _decide(suspect: Suspect, looks: _Looks) -> None:
+    """Settle a suspect that is equal to one of the leader's rows, or that cannot be compared at all."""
+    first, follower, second = (seen.get(suspect.key) for seen in looks)
+    if "" in (first, follower, second):
+        suspect.state, suspect.reason = "undecided", TOO_LONG
+    elif follower in (first, second):
+        suspect.state = "equal"
 
 
 def keys_of(suspects: Sequence[Suspect]) -> list[tuple[str, ...]]:

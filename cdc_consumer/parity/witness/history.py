@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from cdc_consumer.parity.model import KeyEvent, Shape, TableName
-from cdc_consumer.parity.witness.row_keys import Key, KeyIndex, Literals, RowReader, certain, changes
+from cdc_consumer.parity.model import Key, KeyEvent, Shape, TableName
+from cdc_consumer.parity.witness.row_keys import KeyIndex, Literals, RowReader, certain, changes
 from shared.errors import HistoryError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Value
 from shared.profile import TopicSettings
@@ -25,7 +25,7 @@ from shared.topic.walk import Entry, TopicWalk, place
 
 Wanted = Mapping[TableName, Collection[Key]]
 #: a row as the topic holds it: column -> wire value
-Image = Mapping[str, Value]
+WireRow = Mapping[str, Value]
 
 #: events kept of one row
 LAST_EVENTS = 5
@@ -174,7 +174,7 @@ class History:
                 )
                 yield key, before, after
 
-    def images_at(self, wanted: Wanted, until: Position) -> Mapping[TableName, Mapping[Key, Image | Unknown | None]]:
+    def images_at(self, wanted: Wanted, until: Position) -> Mapping[TableName, Mapping[Key, WireRow | Unknown | None]]:
         """Return what the last event up to `until` made of each row: None when it was gone.
 
         It is UNKNOWN where the topic does not tell for certain.
@@ -189,10 +189,10 @@ class History:
                 return {table: {**found[table], **dict.fromkeys(missing[table], UNKNOWN)} for table in wanted}
             records *= 10
 
-    def _images(self, wanted: Wanted, entries: Iterator[Entry]) -> dict[TableName, dict[Key, Image | Unknown | None]]:
+    def _images(self, wanted: Wanted, entries: Iterator[Entry]) -> dict[TableName, dict[Key, WireRow | Unknown | None]]:
         """What the last of these events made of each row that one wrote."""
         indexes = _indexes(wanted)
-        found: dict[TableName, dict[Key, Image | Unknown | None]] = {table: {} for table in wanted}
+        found: dict[TableName, dict[Key, WireRow | Unknown | None]] = {table: {} for table in wanted}
         tables = wanted.keys() | self._below.keys()
         for entry in entries:
             operation = self._operation(entry, tables)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cdc_consumer.parity.model import Column, Difference, Shape
+from cdc_consumer.parity.model import Column, Difference, Key, Shape
 from cdc_consumer.parity.witness.wire_literals import literal_of
 from shared.errors import EventError
 from shared.events import Rows, Value
 
-#: literals of a row's key columns, in the key's order; of all its columns in a table without a key
-Key = tuple[str, ...]
 #: literals of some columns; None where one cannot be told
 Literals = tuple[str | None, ...]
 

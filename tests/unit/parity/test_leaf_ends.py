@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.rows_in_memory import Table, shape_of
 
-from cdc_consumer.parity.rows.leaf_ends import NumberSteps, steps
-from cdc_consumer.parity.rows.ranges import EVERYTHING, Key, Range
+from cdc_consumer.parity.model import Key
+from cdc_consumer.parity.rows.leaf_ends import NumberLeafEnds, leaf_ends
+from cdc_consumer.parity.rows.ranges import EVERYTHING, Range
 
 
 def walk(table: Table, part: Range, leaf_rows: int, expected_rows: int) -> list[int]:
     """The numbers of rows of the leaves of a range."""
-    ends = steps(table.reading, table.reader, part, leaf_rows, expected_rows)
+    ends = leaf_ends(table.queries, table.reader, part, leaf_rows, expected_rows)
     low: Key | None = part.low
     high = ends.after(low, 0)
     counts = []
@@ -59,7 +60,7 @@ def test_numbers_are_counted_without_asking() -> None:
 def test_a_wrong_guess_is_corrected() -> None:
     table = Table(shape_of("a"), [(number,) for number in range(2000)])
     for expected in (20, 200_000):
-        ends = steps(table.reading, table.reader, EVERYTHING, 100, expected)
-        assert isinstance(ends, NumberSteps)
+        ends = leaf_ends(table.queries, table.reader, EVERYTHING, 100, expected)
+        assert isinstance(ends, NumberLeafEnds)
         counts = walk(table, EVERYTHING, 100, expected)
         assert len(counts) <= 60, expected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdc_consumer.parity.servers import pair
-from cdc_consumer.parity.servers.pair import HANGS, PLAIN, LeaderConnection, Shown
+from cdc_consumer.parity.servers.pair import HANGS, PLAIN, LeaderConnection, Visible
 from shared.events import Position
 from shared.profile import Database
 
@@ -55,7 +55,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_commits_that_were_under_way_are_waited_for(answers: Sequence[str]) -> None:
     leader = Told(*answers)
-    assert leader.shown() == Shown(EDGE, "")
+    assert leader.visible() == Visible(EDGE, "")
     assert leader.asked <= 3
 
 
@@ -63,9 +63,9 @@ def test_commits_that_were_under_way_are_waited_for(answers: Sequence[str]) -> N
     "answers", [[OWNED], [OWNED, f"{ONE}:tagged:9#12"], [OWNED, f"{OTHER}:mytag:1#15"], ["in another form"]]
 )
 def test_a_commit_that_hangs_leaves_the_start_of_the_file(answers: Sequence[str]) -> None:
-    assert Told(*answers).shown() == Shown(START, HANGS)
+    assert Told(*answers).visible() == Visible(START, HANGS)
 
 
 @pytest.mark.parametrize("mode", ["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE"])
 def test_without_gtids_nothing_tells(mode: str) -> None:
-    assert Told("", mode=mode).shown() == Shown(START, PLAIN)
+    assert Told("", mode=mode).visible() == Visible(START, PLAIN)

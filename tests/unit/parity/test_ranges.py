@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.rows_in_memory import Table, shape_of
 
-from cdc_consumer.parity.rows.ranges import EVERYTHING, Range, Reading, among, inside
+from cdc_consumer.parity.rows.ranges import EVERYTHING, Range, TableQueries, among, inside
 
 SMALL = st.integers(-3, 3)
 
@@ -35,7 +35,7 @@ def test_ranges_that_follow_each_other_hold_each_key_once(
 @given(st.sets(st.tuples(SMALL, SMALL)), st.lists(st.tuples(SMALL, SMALL), min_size=1))
 def test_among_finds_the_keys_that_are_there(keys: set[tuple[int, ...]], asked: list[tuple[int, ...]]) -> None:
     table = Table(shape_of("a", "b"), keys)
-    found = table.rows(table.reading.these([literals(key) for key in asked], "TRUE"))
+    found = table.rows(table.queries.these([literals(key) for key in asked], "TRUE"))
     assert {tuple(map(int, row)) for row in found} == keys & set(asked)
 
 
@@ -44,4 +44,4 @@ def test_names_are_quoted_and_a_condition_keeps_to_itself() -> None:
     assert inside(shape.key, Range(("1",), ("5",))) == ["`a``b` > 1", "`a``b` <= 5"]
     assert inside(shape.key, EVERYTHING) == []
     assert among(shape.key, [("1",), ("2",)]) == "`a``b` IN (1, 2)"
-    assert Reading(shape, "x OR y").hashes(Range(("1",), None)).endswith("WHERE (x OR y) AND `a``b` > 1")
+    assert TableQueries(shape, "x OR y").hashes(Range(("1",), None)).endswith("WHERE (x OR y) AND `a``b` > 1")

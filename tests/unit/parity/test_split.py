@@ -57,7 +57,7 @@ PAIRS = st.sets(st.tuples(st.integers(0, 3), st.integers(-(2**62), 2**62) | st.i
 @given(KEYS.map(lambda keys: {(key,) for key in keys}) | PAIRS, st.integers(1, 8))
 def test_a_table_is_cut_into_ranges_that_hold_each_key_once(keys: set[tuple[int, ...]], wanted: int) -> None:
     table = Table(shape_of(*"ab"[: len(next(iter(keys), (0,)))]), keys)
-    ranges, method = split(table.reading, table.reader, len(keys), wanted)
+    ranges, method = split(table.queries, table.reader, len(keys), wanted)
     assert (ranges[0].low, ranges[-1].high) == (None, None)
     assert all(before.high == after.low for before, after in pairwise(ranges))
     assert sum(map(table.count, ranges)) == len(keys)
@@ -67,7 +67,7 @@ def test_a_table_is_cut_into_ranges_that_hold_each_key_once(keys: set[tuple[int,
 def test_ranges_are_of_about_the_wanted_size() -> None:
     for keys in ([(number,) for number in range(1000)], [(number // 10, number) for number in range(1000)]):
         table = Table(shape_of(*"ab"[: len(keys[0])]), keys)
-        ranges, _ = split(table.reading, table.reader, 1000, 50)
+        ranges, _ = split(table.queries, table.reader, 1000, 50)
         assert 10 <= len(ranges) <= 40
         assert max(map(table.count, ranges)) <= 150
 
@@ -75,5 +75,5 @@ def test_ranges_are_of_about_the_wanted_size() -> None:
 def test_an_uneven_table_is_cut_where_its_rows_are() -> None:
     """Nearly all rows are in one thousandth of the key space."""
     table = Table(shape_of("a"), [*((number,) for number in range(1000)), (1_000_000,)])
-    ranges, _ = split(table.reading, table.reader, 1001, 50)
+    ranges, _ = split(table.queries, table.reader, 1001, 50)
     assert max(map(table.count, ranges)) <= 150
