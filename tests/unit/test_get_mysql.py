@@ -54,7 +54,7 @@ def test_a_mysqld_on_path_comes_before_docker(program: MakeProgram) -> None:
 def test_a_named_image_comes_before_what_is_installed(program: MakeProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     program("mysqld", f"echo '{SPEAKS['mysql']}'")
     monkeypatch.setenv("CDC_MYSQL_IMAGE", "mysql:8.4")
-    with pytest.raises(NoMySQLError, match="mysql:8.4, and Docker does not answer"):
+    with pytest.raises(NoMySQLError, match=r"mysql:8\.4, and Docker does not answer"):
         installed_mysql()
     program("docker", "exit 0")
     assert installed_mysql() == DockerMySQL("mysql:8.4")
