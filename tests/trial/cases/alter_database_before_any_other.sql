@@ -1,4 +1,3 @@
 # expect: equal
-# red
 ALTER DATABASE CHARACTER SET latin1;
 CREATE TABLE t (a VARCHAR(5));

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 CREATE DATABASE d1;
 CREATE DATABASE d2;
 USE d1;

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 SET collation_connection=utf32_unicode_ci;
 CREATE TABLE t (a INT);
 SET collation_connection=utf16_general_ci;

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 CREATE DATABASE gone;
 CREATE DATABASE other;
 USE gone;
