@@ -23,7 +23,7 @@ from trial.script import Script, Step, read_script, write_script
 from trial.servers import Settings, start_servers
 from trial.shrink import first_faulty, shrink
 from trial.trial import Place, Trial, Tried
-from trial.verdict import EQUAL, Verdict
+from trial.verdict import DIFFERS, STOPPED
 
 #: statements of one invented script
 LENGTH = 60
@@ -47,6 +47,7 @@ class Session:
         self.counts: Counter[str] = Counter()
         self.statements = 0
         self.silent = False
+        self._kept: set[tuple[str, ...]] = set()
 
     def run(self, steps: Sequence[Step]) -> Tried:
         """Try one script."""
@@ -88,8 +89,10 @@ class Session:
         tried = self.run(steps)
         self._count(tried)
         print(f"SEED={seed}: {tried.verdict}; {_taken(Script(steps), tried)}", flush=True)
-        if tried.verdict.kind != EQUAL:
-            self._keep(tried.verdict, steps, seed)
+        sort = tried.verdict.sort
+        if tried.verdict.kind in (DIFFERS, STOPPED) and sort not in self._kept:
+            self._kept.add(sort)
+            self._keep(sort, steps, seed)
 
     def _count(self, tried: Tried) -> None:
         self.counts[tried.verdict.kind] += 1
@@ -103,8 +106,9 @@ class Session:
         index = first_faulty(tried.steps, lambda steps: self.run(steps).verdict.is_silent)
         return tried.place(index)
 
-    def _keep(self, verdict: Verdict, steps: Sequence[Step], seed: int) -> None:
-        small = shrink(steps, lambda some: self.run(some).verdict.sort == verdict.sort)
+    def _keep(self, sort: tuple[str, ...], steps: Sequence[Step], seed: int) -> None:
+        """Write what shows the same fault and is as short as can be; one script for each fault."""
+        small = shrink(steps, lambda some: self.run(some).verdict.sort == sort)
         last = self.run(small)
         FINDS.mkdir(exist_ok=True)
         file = FINDS / f"seed-{seed}.sql"

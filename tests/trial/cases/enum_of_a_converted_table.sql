@@ -1,0 +1,7 @@
+# expect: equal
+# red
+CREATE TABLE t (e ENUM('é','ü') CHARACTER SET latin1, id INT PRIMARY KEY);
+INSERT INTO t VALUES (1, 1);
+ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4;
+INSERT INTO t VALUES (2, 2), ('é', 3);
+UPDATE t SET e = 1;
