@@ -225,7 +225,7 @@ def main() -> None:
         tables = Tables(*pickle.load(sys.stdin.buffer))
         while True:
             maps, rows = pickle.load(sys.stdin.buffer)
-            found = {number: tables.table(_table_map(body)) for body, number in maps.items()}
+            found = {number: tables.table(_table_map(source)) for source, number in maps.items()}
             answers = [_encode(found[number], kind, body) for number, kind, body in rows]
             sizes = [len(answer) for answer in answers]
             head = [SIZE.pack(size) for size in (SIZE.size * len(sizes) + sum(sizes), *sizes)]
@@ -233,8 +233,9 @@ def main() -> None:
             sys.stdout.buffer.flush()
 
 
-def _table_map(body: bytes) -> BinlogEvent:
-    return BinlogEvent(EventType.TABLE_MAP, 0, 0, body, "", 0, 0)
+def _table_map(source: bytes) -> BinlogEvent:
+    """The event of a `Table.source`."""
+    return BinlogEvent(EventType.TABLE_MAP, 0, 0, bytes(6) + source, "", 0, 0)
 
 
 def _encode(table: Table | None, kind: int, body: bytes) -> bytes:

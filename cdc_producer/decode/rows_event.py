@@ -88,12 +88,13 @@ def encode_rows(kind: int, table: Table, body: bytes) -> bytes:
             "a row image is not FULL; a session or the leader has binlog_row_image other than FULL:"
             " SET PERSIST binlog_row_image = FULL"
         )
-    rows = table.images.read(body, first)
+    if kind == EventType.UPDATE_ROWS:
+        rows = table.images.read_pairs(body, first, ',"after_cols":')
+    else:
+        rows = table.images.read(body, first)
     if not rows:
         raise UnsupportedError("it holds no row")
     name, opening, between = NAMES[kind]
-    if kind == EventType.UPDATE_ROWS:
-        rows = [f'{before},"after_cols":{after}' for before, after in zip(rows[::2], rows[1::2], strict=True)]
     checks = ',"foreign_key_checks":0' if body[6] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED) else ""
     # what surrounds the rows goes to the first and the last of them, so that they are joined once
     rows[0] = f'{table.columns}{{"{name}":{{"rows":[{opening}{rows[0]}'

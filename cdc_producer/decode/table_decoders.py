@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from json.encoder import encode_basestring as json_string
+from weakref import WeakValueDictionary
 
 from cdc_producer.decode import table_map as t
 from cdc_producer.decode.binlog_event import BinlogEvent
@@ -14,8 +16,12 @@ from cdc_producer.decode.table_map import Charsets, Column, TableMap, read_names
 from shared.events import resource_uri
 from shared.values import UTF8_CHARSETS
 
-#: table maps remembered by their bytes; a leader writes the same one before every statement
-MAX_REMEMBERED = 1000
+#: bytes of the tables that are remembered: tens of thousands of them, and as much again of those before
+MAX_REMEMBERED = 32 << 20
+#: bytes that a table takes besides its texts: in all, and of each column
+TABLE_BYTES, COLUMN_BYTES = 1800, 40
+#: databases whose names are remembered
+MAX_DATABASES = 10_000
 
 NAMES = {
     t.TINY: "tinyint", t.SHORT: "smallint", t.INT24: "mediumint", t.LONG: "int", t.LONGLONG: "bigint",
@@ -41,8 +47,14 @@ class Table:
     images: RowImages
     #: number of columns, for the row event that says it again
     width: int
-    #: body of the TABLE_MAP event that told all this
+    #: body of the TABLE_MAP event that told all this, from behind the table id
     source: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes, about."""
+        texts = len(self.uri) + len(self.columns) + len(self.facts) + len(self.source)
+        return TABLE_BYTES + COLUMN_BYTES * self.width + texts
 
 
 class Tables:
@@ -55,23 +67,51 @@ class Tables:
         self._charsets = charsets
         #: what another process needs to make the same, which only gets what is included
         self.settings = (resource, None, charsets)
-        self._remembered: dict[bytes, Table | None] = {}
+        #: included tables by their map, because a leader writes the same one before every statement; when they take
+        #: too many bytes they become those before, of which only what is used again is kept
+        self._tables: dict[bytes, Table] = {}
+        self._before: dict[bytes, Table] = {}
+        self._bytes = 0
+        self._images: WeakValueDictionary[tuple[Column, ...], RowImages] = WeakValueDictionary()
+        #: whether a database is included, by its name in a table map
+        self._included: dict[bytes, bool] = {}
 
     def table(self, event: BinlogEvent) -> Table | None:
-        """Return the table of a TABLE_MAP event."""
-        layout = event.body[6:]  # without the table id, which a restart of the leader gives to another table
-        try:
-            return self._remembered[layout]
-        except KeyError:
-            pass
-        if len(self._remembered) >= MAX_REMEMBERED:
-            self._remembered.clear()
-        database, _ = read_names(event.body)
-        table = None
-        if self._databases is None or database in self._databases:
-            table = self._prepare(read_table_map(event, self._charsets), event.body)
-        self._remembered[layout] = table
+        """Return the table of a TABLE_MAP event. Raises UnsupportedError, and what UNREADABLE lists."""
+        body = event.body
+        source = body[6:]  # without the table id, which a restart of the leader gives to another table
+        table = self._tables.get(source)
+        if table is None and self._takes_part(body):
+            table = self._before.get(source)
+            if table is None:
+                table = self._prepare(read_table_map(event, self._charsets), source)
+            self._remember(table)
         return table
+
+    def _takes_part(self, body: bytes) -> bool:
+        """By its name alone, so that nothing is kept of a table that is left out."""
+        name = body[9 : 9 + body[8]]
+        included = self._included.get(name)
+        if included is None:
+            if len(self._included) >= MAX_DATABASES:
+                self._included.clear()
+            database, _ = read_names(body)
+            included = self._included[name] = self._databases is None or database in self._databases
+        return included
+
+    def _remember(self, table: Table) -> None:
+        self._bytes += table.size
+        if self._bytes > MAX_REMEMBERED:
+            self._before, self._tables, self._bytes = self._tables, {}, table.size
+        self._tables[table.source] = table
+
+    def _row_images(self, columns: tuple[Column, ...]) -> RowImages:
+        """One for all tables whose columns have the same types."""
+        shape = tuple(shape_of(column) for column in columns)
+        images = self._images.get(shape)
+        if images is None:
+            images = self._images[shape] = RowImages(shape)
+        return images
 
     def _prepare(self, table_map: TableMap, source: bytes) -> Table:
         uri = json_string(resource_uri(self._resource, table_map.database, table_map.table))
@@ -82,10 +122,24 @@ class Tables:
             uri,
             narrow(f',"columns":{names},"operation":'),
             narrow(f',"types":{types}{key}'),
-            RowImages(table_map.columns),
+            self._row_images(table_map.columns),
             len(table_map.columns),
             source,
         )
+
+
+@lru_cache(maxsize=2048)
+def _one_for_all(column: Column) -> Column:
+    """The same object for equal columns."""
+    return column
+
+
+def shape_of(column: Column) -> Column:
+    """The column as its values need it: without name and members, and of a text's size only what its length takes."""
+    size = column.size
+    if column.type == t.VARCHAR or (column.type == t.STRING and column.charset is not None):
+        size = 255 if size < 256 else 256
+    return _one_for_all(column._replace(name="", size=size, members=()))
 
 
 def _strings_json(strings: Iterable[str]) -> str:

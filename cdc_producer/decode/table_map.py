@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.cursor import Cursor
@@ -38,8 +39,7 @@ BINARY_COLLATION = 63
 MOST_COLUMNS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Charset:
+class Charset(NamedTuple):
     """Describes a character set of the leader."""
 
     name: str
@@ -51,8 +51,7 @@ class Charset:
 Charsets = Mapping[int, Charset]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """Describes a column as a table map does."""
 
     name: str

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.reference import read_images
 
 from cdc_producer.decode import row_image
 from cdc_producer.decode import table_map as t
@@ -36,7 +37,8 @@ NULL: Cell = ("Null", b"")
 
 COLUMNS = (INT, TEXT, YEAR, DOUBLE, TEXT, TEXT, YEAR, INT, DOUBLE)
 CELLS = (INTS, TEXTS, YEARS, DOUBLES, TEXTS, TEXTS, YEARS, INTS, DOUBLES)
-ROWS = st.lists(st.tuples(*(st.one_of(st.just(NULL), cell) for cell in CELLS)), max_size=20)
+ROW = st.tuples(*(st.one_of(st.just(NULL), cell) for cell in CELLS))
+ROWS = st.lists(ROW, max_size=20)
 
 
 def image(row: tuple[Cell, ...]) -> bytes:
@@ -45,14 +47,60 @@ def image(row: tuple[Cell, ...]) -> bytes:
 
 
 @given(ROWS, st.sampled_from([0, 3, 128]))
-def test_rows_read_back(rows: list[tuple[Cell, ...]], patterns: int) -> None:
+def test_rows_read_back(rows: list[tuple[Cell, ...]], many: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_image, "MAX_PATTERNS", patterns)
+        patch.setattr(row_image, "MANY_ROWS", many)
         found = RowImages(COLUMNS).read(b"head" + b"".join(map(image, rows)), 4)
     assert len(found) == len(rows)
     for text, row in zip(found, rows, strict=True):
         # each character is a byte of UTF-8; repr because 0.0 and -0.0 are equal, but not alike
         assert repr(json.loads(text.encode("latin-1"))) == repr([value for value, _ in row])
+
+
+def test_what_is_generated_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that have had their turn give their functions up, and read on."""
+    monkeypatch.setattr(row_image, "MANY_ROWS", 1)
+    monkeypatch.setattr(row_image, "MAX_SOURCE", 20_000)
+    tables = [RowImages((INT,) * count) for count in range(1, 60)]
+    for _ in range(3):
+        for count, table in enumerate(tables, 1):
+            body = (bytes((count + 7) // 8) + bytes(4 * count)) * 3
+            assert len(table.read(body, 0)) == 3
+    generated = [table for table in tables if table._alone]
+    assert 0 < sum(map(len, (table._alone for table in generated))) < 40
+
+
+#: rows of an update: the image before, and for each column whether the image after repeats it
+PAIRS = st.lists(st.tuples(ROW, ROW, st.lists(st.booleans(), min_size=9, max_size=9)), max_size=20)
+
+
+@given(PAIRS, st.sampled_from([0, 3, 128]))
+def test_the_images_of_an_update_read_as_they_do_alone(pairs: list[Any], many: int) -> None:
+    images = []
+    for before, other, same in pairs:
+        after = tuple(old if keep else new for old, new, keep in zip(before, other, same, strict=True))
+        images += [image(before), image(after)]
+    body = b"head" + b"".join(images)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_image, "MANY_ROWS", many)
+        alone = RowImages(COLUMNS).read(body, 4)
+        found = RowImages(COLUMNS).read_pairs(body, 4, " and ")
+    assert found == [f"{before} and {after}" for before, after in zip(alone[::2], alone[1::2], strict=True)]
+    expected = read_images(COLUMNS, body, 4)
+    assert repr([json.loads(text.encode("latin-1")) for text in alone]) == repr(expected)
+
+
+def test_zero_keeps_its_sign_where_only_that_changes() -> None:
+    body = b"".join(b"\0" + struct.pack("<d", number) for number in (0.0, -0.0, -0.0, 0.0) * 200)
+    assert set(RowImages((DOUBLE,)).read_pairs(body, 0, " ")) == {
+        '[{"Double":0.0}] [{"Double":-0.0}]', '[{"Double":-0.0}] [{"Double":0.0}]',
+    }  # fmt: skip
+
+
+def test_one_image_of_an_update_may_hold_text_that_is_no_utf8() -> None:
+    good, bad = b"\0\2\0ok", b"\0\2\0\xff\xfe"
+    (found,) = RowImages((TEXT,)).read_pairs(good + bad, 0, " ")
+    assert found == '[{"String":"ok"}] [{"EncodedString":{"charset":"utf8mb4","base64":"//4="}}]'
 
 
 @given(st.binary(max_size=300))
