@@ -74,7 +74,7 @@ class RowImages:
         return _ended(images, position - end)
 
     def read_pairs(self, body: bytes, position: int, between: str) -> list[str]:
-        """The same of an update: each row as its image before, the text `between` and its image after."""
+        """Read the rows of an update: each as its image before, the text `between` and its image after."""
         rows: list[str] = []
         null_bytes, end = self._null_bytes, len(body)
         befores = self._before = self._before or _Patterns(self.columns, BEFORE)
@@ -189,7 +189,7 @@ _GENERATED = _Generated()
 
 @lru_cache(maxsize=2048)
 def column_reader(column: Column, as_bytes: bool) -> ReadRow:
-    """Reads one value that is not NULL, to its JSON."""
+    """Return what reads one value that is not NULL, to its JSON."""
     return _Source([read_code(column, as_bytes=as_bytes)], 0, COLUMN, [False]).function()
 
 

@@ -135,7 +135,7 @@ def _one_for_all(column: Column) -> Column:
 
 
 def shape_of(column: Column) -> Column:
-    """The column as its values need it: without name and members, and of a text's size only what its length takes."""
+    """Return the column as its values need it: without name and members, a text without its exact size."""
     size = column.size
     if column.type == t.VARCHAR or (column.type == t.STRING and column.charset is not None):
         size = 255 if size < 256 else 256
