@@ -12,24 +12,22 @@ program never waits on one of the two pipes alone, so it and a decoder cannot bo
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import pickle
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections import deque
 from itertools import chain
-from pathlib import Path
 from struct import Struct
 
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType
 from cdc_producer.decode.rows_event import RowsOperation, encode_rows
 from cdc_producer.decode.table_decoders import Table, Tables
 from shared.errors import UnsupportedError
+from shared.helper_process import HelperProcess
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +43,7 @@ MAX_DECODERS = 2
 PATIENCE = 10.0
 #: the longest wait for decoders (seconds) between two looks whether that is so
 LOOK_SECONDS = 0.1
-PIPE_BYTES = 1 << 20
 SIZE = Struct("<Q")
-#: a decoder imports this package from where the program did; "" would be the working directory
-START = "import sys; sys.path[0] = sys.argv[1]; from cdc_producer.decode.processes import main; main()"
 
 
 def most_decoders() -> int:
@@ -97,7 +92,7 @@ class Decoders:
     def close(self) -> None:
         """End the processes; what they have in hand is lost."""
         for decoder in self._decoders:
-            decoder.close()
+            decoder.process.close()
 
     def _encode_oldest(self) -> None:
         operation = self._batch.popleft()
@@ -133,7 +128,7 @@ class Decoders:
         logger.warning("a decoder ended or fell silent (%r); decoding goes on without it", error)
         self._limit -= 1
         self._decoders.remove(decoder)
-        decoder.close()
+        decoder.process.close()
         for operation in chain.from_iterable(decoder.batches):
             operation.encode()
 
@@ -142,17 +137,11 @@ class _Decoder:
     """The program's side of one process."""
 
     def __init__(self, settings: bytes) -> None:
-        # A session of its own: Ctrl-C is for the program, which still has a transaction to finish.
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", START, str(Path(__file__).parents[2])], bufsize=0, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert self._process.stdin and self._process.stdout
-        self.input, self.output = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self.process = HelperProcess(__name__)
+        #: its pipes, of which neither makes the program wait
+        self.input, self.output = self.process.input.fileno(), self.process.output.fileno()
         for pipe in (self.input, self.output):
             os.set_blocking(pipe, False)
-            with contextlib.suppress(AttributeError, OSError):  # Linux; elsewhere pipes stay small
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         #: sent and not answered, oldest first
         self.batches: deque[list[RowsOperation]] = deque()
         self.unsent = memoryview(settings)
@@ -208,13 +197,6 @@ class _Decoder:
             else:
                 operation.encode()  # which tells why it cannot be
             start += size
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.close()
-        self._process.stdout.close()
 
 
 def main() -> None:

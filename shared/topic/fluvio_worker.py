@@ -16,21 +16,19 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import fcntl
 import json
 import os
 import queue
 import select
 import signal
 import struct
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from shared.helper_process import PIPE_BYTES, HelperProcess
 from shared.topic.fluvio_client import FluvioClient, FluvioFailure, content, failure, quicken
 from shared.topic.record import frame, unframe
 
@@ -41,7 +39,6 @@ CREATE, CHECK, BEGIN, END, AT, APPEND = range(6)
 FAILED, OPENED = -1, -2
 #: payload of the answer to APPEND when not every replica had the records in time
 LATE = b"late"
-PIPE_BYTES = 1 << 20
 #: a worker's clock (seconds), and the silence after which a backlog that should flow is opened anew
 TICK_SECONDS = 0.25
 STALL_SECONDS = 1.0
@@ -49,8 +46,6 @@ STALL_SECONDS = 1.0
 STREAMS = 100
 #: `quicken` is of use this long after a record (seconds), and is called so often in a window of so many seconds
 QUICKEN_DELAY, QUICKEN_TIMES, QUICKEN_WINDOW = 0.002, 4, 0.05
-#: the worker imports this package from where the program did; "" would be the working directory
-START = "import sys; sys.path[0] = sys.argv[1]; from shared.topic.fluvio_worker import main; main()"
 
 Frame = tuple[int, bytes]
 
@@ -67,17 +62,7 @@ class WorkerHandle:
     """Holds the program's side of one worker."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        root = str(Path(__file__).parents[2])
-        # A session of its own: Ctrl-C is for the program, which still has a transaction to finish.
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", START, root], bufsize=0, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert self._process.stdin and self._process.stdout
-        self._in, self._out = self._process.stdin, self._process.stdout
-        for pipe in (self._in, self._out):
-            with contextlib.suppress(AttributeError, OSError):  # Linux; elsewhere pipes stay small
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self.process = HelperProcess(__name__)
         self._buffer = bytearray()
         self.write(CREATE, json.dumps(settings).encode())
 
@@ -85,7 +70,7 @@ class WorkerHandle:
         view = memoryview(FRAME.pack(tag, len(payload)) + payload)
         with contextlib.suppress(BrokenPipeError):  # what it said last, or its silence, is found when reading
             while view:
-                view = view[self._in.write(view) :]
+                view = view[self.process.input.write(view) :]
 
     def ask(self, tag: int, payload: bytes = b"") -> Frame:
         """Send a request and wait for its answer, as long as the worker lives."""
@@ -96,11 +81,11 @@ class WorkerHandle:
 
     def fill(self, timeout: float | None) -> bool:
         """Receive bytes; False when none came within `timeout` seconds (None: no limit). Raises WorkerEnded."""
-        if not select.select([self._out], [], [], timeout)[0]:
+        if not select.select([self.process.output], [], [], timeout)[0]:
             return False
-        read = os.read(self._out.fileno(), PIPE_BYTES)
+        read = os.read(self.process.output.fileno(), PIPE_BYTES)
         if not read:
-            raise WorkerEnded(self._process.wait())
+            raise WorkerEnded(self.process.wait())
         self._buffer += read
         return True
 
@@ -126,10 +111,7 @@ class WorkerHandle:
         return found
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._in.close()
-        self._out.close()
+        self.process.close()
 
 
 class _Silent(Exception):

@@ -49,7 +49,7 @@ def test_a_worker_that_is_killed(writer: FluvioWriter, reader: FluvioReader) -> 
     assert len(read(reader, 4)) == 4
     for handle in (reader._stream, writer._clerk.worker):
         assert handle is not None
-        handle._process.kill()
+        handle.process.kill()
     with pytest.raises(TopicLinkError, match="the client died"):
         read(reader, 1)
     assert reader.read(0.1) == []
@@ -66,7 +66,7 @@ settings = TopicSettings("t-1", backend="fluvio", endpoint=sys.argv[1])
 writer, reader = FluvioWriter(settings), FluvioReader(settings)
 writer.append([seal(b"x")])
 while not reader.read(1): pass
-print(*(worker._process.pid for worker in (writer._clerk.worker, reader._clerk.worker, reader._stream)), flush=True)
+print(*(worker.process.pid for worker in (writer._clerk.worker, reader._clerk.worker, reader._stream)), flush=True)
 time.sleep(60)
 """
 
@@ -97,7 +97,7 @@ def test_no_worker_is_left_behind(double: FluvioDouble, topic: TopicSettings) ->
             reader.seek(start)
             assert len(read(reader, 4)) == 4
             pids = [
-                handle._process.pid for handle in (writer._clerk.worker, reader._clerk.worker, reader._stream) if handle
+                handle.process.pid for handle in (writer._clerk.worker, reader._clerk.worker, reader._stream) if handle
             ]
             assert len(pids) == 3
         assert not any(map(running, pids))

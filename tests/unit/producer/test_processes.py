@@ -87,7 +87,7 @@ class Run:
         return self.topic.values
 
     def processes(self) -> list[int]:
-        return [decoder._process.pid for decoder in self.decoders._decoders]
+        return [decoder.process.pid for decoder in self.decoders._decoders]
 
 
 @pytest.fixture
