@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shared.errors import ProfileError
 from shared.filters import SYSTEM_DATABASE, check_filters, check_system_database
-from shared.profile import Database, Filters, Table, TopicSettings, load
+from shared.profile import Database, Filters, ProfileTable, TopicSettings, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Follower(Database):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerProfile(Table):
+class ConsumerProfile(ProfileTable):
     """Holds all that cdc-consumer is told."""
 
     database: Follower

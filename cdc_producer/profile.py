@@ -9,7 +9,7 @@ from cdc_producer.decode.gtids import GtidSet
 from shared.errors import ProfileError
 from shared.events import Position
 from shared.filters import check_filters
-from shared.profile import Database, Filters, Table, TopicSettings, load
+from shared.profile import Database, Filters, ProfileTable, TopicSettings, load
 
 #: values of `start` that are neither a position nor a GTID set
 EARLIEST, LATEST = "earliest", "latest"
@@ -48,7 +48,7 @@ class Leader(Database):
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerProfile(Table):
+class ProducerProfile(ProfileTable):
     """Holds all that cdc-producer is told."""
 
     #: the leader's name in every event

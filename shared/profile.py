@@ -37,18 +37,18 @@ WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ProfileTable:
     """One table of a profile: its fields are the keys it may have, those without a default the keys it must have."""
 
     def check(self, name: str) -> None:
         """Raise ProfileError when values of the right type do not fit; `name` is the table's, and ends in a dot."""
 
 
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=ProfileTable)
 
 
 @dataclass(frozen=True, slots=True)
-class Tls(Table):
+class Tls(ProfileTable):
     """Says how the connection is encrypted and what is verified."""
 
     #: "required" (encrypted, nobody verified), "verify-ca", "verify-identity" or "off"
@@ -113,7 +113,7 @@ class ClusterTls(Tls):
 
 
 @dataclass(frozen=True, slots=True)
-class Database(Table):
+class Database(ProfileTable):
     """Holds the address of one MySQL server."""
 
     user: str
@@ -158,7 +158,7 @@ class Database(Table):
 
 
 @dataclass(frozen=True, slots=True)
-class Filters(Table):
+class Filters(ProfileTable):
     """Which databases take part; exactly one of the two is set."""
 
     include_dbs: tuple[str, ...] | None = None
@@ -174,7 +174,7 @@ class Filters(Table):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSettings(Table):
+class TopicSettings(ProfileTable):
     """Says where the events travel."""
 
     name: str
@@ -229,7 +229,7 @@ def load_topic(path: str | Path) -> TopicSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _AnyProfile(Table):
+class _AnyProfile(ProfileTable):
     topic: TopicSettings
 
 
@@ -276,7 +276,7 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
             raise ProfileError(f"{name} must be a table")
-        return _build(value, typing.cast(type[Table], hint), name + ".")
+        return _build(value, typing.cast(type[ProfileTable], hint), name + ".")
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
             raise ProfileError(f"{name} must be a list of database names")

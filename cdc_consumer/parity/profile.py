@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shared.errors import ProfileError
 from shared.filters import SYSTEM_DATABASE, check_filters, check_system_database
-from shared.profile import Database, Filters, Table, TopicSettings, expand, load
+from shared.profile import Database, Filters, ProfileTable, TopicSettings, expand, load
 
 #: two times of day
 WINDOW = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])")
@@ -31,7 +31,7 @@ class AuditedFollower(Database):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Table):
+class Report(ProfileTable):
     """Says where the audit writes what it found."""
 
     #: a folder; each run makes a folder of its own in it
@@ -42,7 +42,7 @@ class Report(Table):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits(Table):
+class Limits(ProfileTable):
     """Limits what the audit may ask of the two servers."""
 
     #: connections that read rows at the same time
@@ -74,7 +74,7 @@ class Limits(Table):
 
 
 @dataclass(frozen=True, slots=True)
-class ParityProfile(Table):
+class ParityProfile(ProfileTable):
     """Holds all that cdc-parity is told."""
 
     leader: Database
