@@ -1,5 +1,13 @@
 """Turns binlog events into operations, framed by the leader's transactions.
 
+    GTID, ANONYMOUS_GTID or GTID_TAGGED             begins a transaction
+    QUERY "BEGIN" or "XA START"                     rows follow
+      TABLE_MAP                                       says what the rows after it look like
+      WRITE_ROWS, UPDATE_ROWS or DELETE_ROWS          are one operation each
+      QUERY "SAVEPOINT"                               is passed over
+    XID, XA_PREPARE, QUERY "COMMIT" or "ROLLBACK"   ends it
+    any other QUERY                                 is an operation, and a whole transaction outside of BEGIN
+
 One operation is always held back until it is known whether another follows it in its transaction: the last one carries
 the transaction's end.
 """
