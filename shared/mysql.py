@@ -209,12 +209,15 @@ def variables(connection: Connection, *names: str) -> dict[str, Any]:
 
 
 def server_version(connection: Any) -> tuple[int, ...]:
-    """The numbers of the server's version, (8, 0, 46)."""
+    """Ask for the numbers of the server's version, (8, 0, 46)."""
     return tuple(map(int, re.findall("[0-9]+", connection.server_version)))
 
 
 def binlog_end(connection: Connection) -> tuple[str, int] | None:
-    """File and offset at which the server will write its next transaction; None of a server that writes no binlog."""
+    """Return file and offset at which the server will write its next transaction.
+
+    None of a server that writes no binlog.
+    """
     statement = "SHOW BINARY LOG STATUS" if server_version(connection) >= (8, 2) else "SHOW MASTER STATUS"
     found = rows(connection, statement)
     return (found[0][0], int(found[0][1])) if found else None

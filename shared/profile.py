@@ -98,7 +98,7 @@ class Tls(ProfileTable):
 
 @dataclass(frozen=True, slots=True)
 class ClusterTls(Tls):
-    """How the connection to a Fluvio cluster is encrypted, and what is verified."""
+    """Says how the connection to a Fluvio cluster is encrypted, and what is verified."""
 
     #: the name that the cluster's certificate must be for
     domain: str | None = None
@@ -136,7 +136,7 @@ class Database(ProfileTable):
 
     @property
     def may_send_password(self) -> bool:
-        """Whether the server may get the password itself, and not only the answer to a challenge."""
+        """Tell whether the server may get the password itself, and not only the answer to a challenge."""
         if self.unix_socket is not None or _is_loopback(self.host):
             return True
         return self.tls is not None and (self.tls.verified or self.tls.send_password_unverified)

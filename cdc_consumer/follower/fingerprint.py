@@ -1,4 +1,4 @@
-"""A digest of what a statement is about to change, and of nothing else.
+"""Makes a digest of what a statement is about to change, and of nothing else.
 
 Without GTIDs it tells whether a statement that commits by itself ran before a crash: two equal fingerprints mean that
 nothing of it is there, and then it may run. What leaves no trace in them does no harm when it runs twice: TRUNCATE, or
