@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from json.encoder import encode_basestring as json_string
+from typing import Any
 
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
 from cdc_producer.decode.gtids import read_transaction
-from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood
+from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
 from cdc_producer.decode.table_decoders import Table, Tables
 from cdc_producer.leader import LeaderFacts
@@ -61,6 +62,8 @@ class Capture:
         self._index = 0
         #: "" outside BEGIN .. COMMIT, else "BEGIN" or "XA"
         self._block = ""
+        #: what the rows of the transaction in hand tell of the session that wrote them
+        self._session: dict[str, Any] = {}
         self._skip = False
         #: whether the last operation published still waits for its transaction's end
         self._open = False
@@ -208,6 +211,7 @@ class Capture:
         text = query_text(event)
         if text == b"BEGIN" or text.startswith(b"XA START"):
             self._block = "BEGIN" if text == b"BEGIN" else "XA"
+            self._session = rows_session(read_query(event))
         elif text == b"COMMIT":
             self._end(event)
         elif text.startswith(b"ROLLBACK"):
@@ -309,7 +313,9 @@ class Capture:
         operation.source, event = source, source[-1]
         if self._held is not None:
             self._publish(*self._held, None)
-        draft = Draft(uri, Position(event.file, event.start), self._transaction, self._index)
+        # a Query tells its own session
+        session = self._session if isinstance(operation, RowsOperation) else {}
+        draft = Draft(uri, Position(event.file, event.start), self._transaction, self._index, session)
         self._held = draft, operation
 
     def _publish(self, draft: Draft, operation: Operation, end: int | None) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +23,8 @@ from shared.values import require_values, shown
 _FILE = re.compile(r".{1,500}\.[0-9]{1,10}", re.DOTALL | re.ASCII)
 #: with a tag of MySQL 8.3 and later, or without
 _GTID = re.compile(r"[0-9a-fA-F-]{36}(:[a-z_0-9]{1,32})?:[0-9]{1,20}", re.ASCII)
+#: the session of rows that do not tell it
+_USUAL: Mapping[str, Any] = MappingProxyType({})
 #: the first number that is no BIGINT
 _NUMBERS = 1 << 63
 #: the last moment that MySQL knows, microseconds since 1970
@@ -101,7 +105,10 @@ def _rows(record: dict[str, Any], kind: str, rows: Any, check_values: bool) -> R
     checks = record.get("foreign_key_checks", 1)
     if type(checks) is not int or checks not in (0, 1):
         raise ValueError(f"foreign_key_checks cannot be {shown(checks)}")
-    return Rows(kind, unquote(database), unquote(table), columns, found, types, key, checks == 1)
+    session = record.get("session", _USUAL)
+    if session is not _USUAL and type(session) is not dict:
+        raise TypeError(f"session cannot be {shown(session)}")
+    return Rows(kind, unquote(database), unquote(table), columns, found, types, key, checks == 1, session)
 
 
 @lru_cache(maxsize=64)

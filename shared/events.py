@@ -12,6 +12,7 @@ The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py`
                    end    offset after the transaction; only on its last operation
     key          names of the primary key's columns (rows only; absent without a key)
     types        the leader's column types, parallel to columns (rows only)
+    session      time_zone and sql_mode of the leader's session, where generated columns may depend on them (rows only)
     foreign_key_checks   0 when the leader applied these rows without them (rows only)
     database     the default database a Query ran in; writes  the databases it writes; session  its variables
     raw          base64 of a Query's bytes when they are not valid UTF-8
@@ -23,8 +24,10 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring as json_string
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -109,6 +112,8 @@ class Rows(NamedTuple):
     types: tuple[str, ...]
     key: tuple[str, ...]
     foreign_key_checks: bool
+    #: variables of the leader's session that a generated column may depend on; empty where they are usual
+    session: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,8 @@ class Draft:
     position: Position
     transaction: Transaction | None
     index: int
+    #: of rows: variables of the leader's session that a generated column may depend on
+    session: Mapping[str, Any] = field(default_factory=dict)
 
     def encode(self, operation: bytes | memoryview, sequence: int, end: int | None) -> bytes:
         """Return the record's bytes.
@@ -179,6 +186,8 @@ class Draft:
         if self.transaction is not None:
             closing = "}}" if end is None else f',"end":{end}}}}}'
             tail = "," + transaction_json(self.transaction, self.index) + closing
+        if self.session:
+            tail = f',"session":{orjson.dumps(self.session).decode()}{tail}'
         name, offset = json_string(self.position.file), self.position.offset
         head = f'{{"uri":{self.uri},"sequence":{sequence},"bn_file":{{"fileName":{name},"offset":{offset}}}'
         return b"".join((head.encode(), operation, tail.encode()))

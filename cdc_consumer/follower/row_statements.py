@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from operator import add
 from typing import NamedTuple
 
+from cdc_consumer.follower.computed_table import ComputedTable
 from cdc_consumer.follower.tables import Table
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.predicates import exactly
+from cdc_consumer.sql.session import RowMode, computing_mode
 from shared.errors import EventError
 from shared.events import Rows, Value
 from shared.mysql import quote_name
@@ -19,6 +21,8 @@ DELETE_ROWS = 500
 #: characters of a value, and values, that an error shows of a row
 SHOWN_CHARACTERS = 40
 SHOWN_VALUES = 3
+#: of a row that was written and is not found as it was on the leader
+READ_AGAIN = ", read again with the columns that the follower computes"
 #: the error value of an ENUM, index 0
 ENUM_ERROR = {"Enum": 0}
 
@@ -33,6 +37,8 @@ class Source(NamedTuple):
     sequence: int
     #: topic offset
     offset: int
+    #: what is done with the rows beside
+    note: str = ""
 
     def __str__(self) -> str:
         rows = self.rows
@@ -41,7 +47,7 @@ class Source(NamedTuple):
         names = self.key or rows.columns[:SHOWN_VALUES]
         shown = ", ".join(f"{name}={_shown(image[rows.columns.index(name)])}" for name in names)
         place = f"sequence {self.sequence} (topic offset {self.offset})"
-        return f"{rows.kind} of {rows.database}.{rows.table} ({shown}), {place}"
+        return f"{rows.kind} of {rows.database}.{rows.table} ({shown}){self.note}, {place}"
 
 
 def _shown(value: Value) -> str:
@@ -50,14 +56,14 @@ def _shown(value: Value) -> str:
 
 
 class RowStatement(NamedTuple):
-    """Holds one statement for rows and what its result must be."""
+    """Holds one statement for rows, the session it needs and what its result must be."""
 
     sql: str
-    #: rows it must insert or match
+    #: rows it must insert or match; of a SELECT, find
     rows: int
     #: error values of ENUM columns it writes: strict SQL mode refuses them, otherwise each is one warning
     zeros: int
-    foreign_key_checks: bool
+    mode: RowMode
     source: Source
 
 
@@ -82,6 +88,7 @@ class _Writer:
         self._delete = f"DELETE FROM {table.sql} WHERE "
         self.delete = f"{self._delete}{keys if len(self._key) == 1 else f'({keys})'} IN ("
         self.joins_deletes = bool(self._key) and not table.refers_to_itself
+        self.computed = ComputedTable(table, columns, self.key_names) if table.computes else None
 
     def zeros(self, row: Sequence[Value]) -> int:
         """How many error values of ENUM columns it writes."""
@@ -134,7 +141,8 @@ class _Joined:
         adding = self.source.rows.kind == "Add"
         head, tail = (self.writer.insert, "") if adding else (self.writer.delete, ")")
         sql = f"{head}{','.join(self.parts)}{tail}"
-        return RowStatement(sql, len(self.parts), 0, self.source.rows.foreign_key_checks, self.source)
+        mode = RowMode(self.source.rows.foreign_key_checks)
+        return RowStatement(sql, len(self.parts), 0, mode, self.source)
 
 
 class RowWriter:
@@ -153,7 +161,10 @@ class RowWriter:
             source = Source(rows, 0, writer.key_names, sequence, offset)
             if self._joined is not None and not self._joined.takes(writer, rows):
                 yield from self.finish()
-            if rows.kind == "Update":
+            if writer.computed is not None and rows.kind != "Delete":
+                yield from self.finish()
+                yield from _computed(writer.computed, source)
+            elif rows.kind == "Update":
                 yield from _updates(writer, source)
             elif rows.kind == "Add":
                 yield from self._adds(writer, source)
@@ -189,7 +200,8 @@ class RowWriter:
                 yield from self.finish()
                 parts, first = [], index + 1
                 sql = writer.insert + writer.inserted(row)
-                yield RowStatement(sql, 1, zeros, source.rows.foreign_key_checks, source._replace(first=index))
+                mode = RowMode(source.rows.foreign_key_checks, True)
+                yield RowStatement(sql, 1, zeros, mode, source._replace(first=index))
             else:
                 parts.append(writer.inserted(row))
         yield from self._join(writer, source._replace(first=first), parts, INSERT_ROWS)
@@ -207,13 +219,27 @@ class RowWriter:
             joined.size += len(part) + 1
 
 
+def _computed(table: ComputedTable, source: Source) -> Iterator[RowStatement]:
+    """Each row as the leader had it, and behind it the statement that finds it so."""
+    rows = source.rows
+    mode, read = computing_mode(rows.foreign_key_checks, rows.session), RowMode(rows.foreign_key_checks)
+    for index, row in enumerate(rows.rows):
+        before, after = row if rows.kind == "Update" else (None, row)
+        sql = table.insert(after) if before is None else table.update(before, after)
+        about = source._replace(first=index)
+        yield RowStatement(sql, 1, 0, mode, about)
+        yield RowStatement(table.find(after), 1, 0, read, about._replace(note=READ_AGAIN))
+
+
 def _updates(writer: _Writer, source: Source) -> Iterator[RowStatement]:
     checks = source.rows.foreign_key_checks
     for index, (before, after) in enumerate(source.rows.rows):
-        yield RowStatement(writer.update(before, after), 1, writer.zeros(after), checks, source._replace(first=index))
+        zeros = writer.zeros(after)
+        mode = RowMode(checks, zeros > 0)
+        yield RowStatement(writer.update(before, after), 1, zeros, mode, source._replace(first=index))
 
 
 def _deletes(writer: _Writer, source: Source) -> Iterator[RowStatement]:
-    checks = source.rows.foreign_key_checks
+    mode = RowMode(source.rows.foreign_key_checks)
     for index, row in enumerate(source.rows.rows):
-        yield RowStatement(writer.delete_one(row), 1, 0, checks, source._replace(first=index))
+        yield RowStatement(writer.delete_one(row), 1, 0, mode, source._replace(first=index))

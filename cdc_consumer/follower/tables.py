@@ -23,6 +23,8 @@ class Column:
     #: COLUMN_TYPE
     type: str
     generated: bool
+    #: a generated one whose value is kept in the row
+    stored: bool
     #: an INSERT that leaves it out fails
     required: bool
 
@@ -42,6 +44,11 @@ class Table:
     def key_in(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The primary key's columns when the leader's rows hold them all; the follower may have a key of its own."""
         return self.key if all(name in columns for name in self.key) else ()
+
+    @property
+    def computes(self) -> bool:
+        """Whether the follower computes values in it that the leader computed otherwise: in another session."""
+        return any(column.stored or column.type.startswith("float(") for column in self.columns.values())
 
     @property
     def sql(self) -> str:
@@ -121,7 +128,7 @@ class Tables:
 def _column(name: str, kind: str, extra: str, nullable: str, without_default: int) -> Column:
     generated = "GENERATED" in extra.replace("DEFAULT_GENERATED", "")
     defaulted = not without_default or nullable == "YES" or "auto_increment" in extra or "DEFAULT_GENERATED" in extra
-    return Column(name, kind, generated, not defaulted and not generated)
+    return Column(name, kind, generated, "STORED GENERATED" in extra, not defaulted and not generated)
 
 
 def _check(table: Table, rows: Rows) -> None:

@@ -12,16 +12,14 @@ from cdc_consumer.follower.pipe import Check, Pipe
 from cdc_consumer.follower.row_statements import RowStatement, RowWriter
 from cdc_consumer.follower.tables import Tables
 from cdc_consumer.sql.positions import Mark
-from cdc_consumer.sql.session import ROWS, Session, row_settings
+from cdc_consumer.sql.session import ROWS, RowMode, Session, row_settings
 from shared.errors import FollowerError
 from shared.events import Rows
 from shared.mysql import quote_name
 
 logger = logging.getLogger(__name__)
 
-#: what row statements need, by (foreign_key_checks, writes the error value of an ENUM)
-_SETTINGS = {(checks, relaxed): row_settings(checks, relaxed) for checks in (True, False) for relaxed in (True, False)}
-_USUAL = (True, False)
+_USUAL = RowMode()
 
 
 class Earlier(Enum):
@@ -120,14 +118,14 @@ class Worker:
 
     def _put(self, statements: Iterable[RowStatement]) -> None:
         for statement in statements:
-            self._use_mode((statement.foreign_key_checks, statement.zeros > 0))
+            self._use_mode(statement.mode)
             self._pipe.put(statement.sql, Check(statement.rows, statement.zeros or None, statement.source))
 
-    def _use_mode(self, mode: tuple[bool, bool]) -> None:
-        # comparing two pairs costs a statement less than comparing what they stand for
+    def _use_mode(self, mode: RowMode) -> None:
+        # comparing two modes costs a statement less than comparing what they stand for
         if mode != self._mode:
             self._mode = mode
-            self._set(_SETTINGS[mode])
+            self._set(row_settings(mode))
 
     # statements
 

@@ -25,6 +25,7 @@ HEX_BYTES = 1 << 16
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _CHARSET = re.compile(r"[a-z0-9_]+", re.ASCII)
 _JSON_CAST = re.compile(JSON_CASTS, re.ASCII)
+ZERO_TIMESTAMP = "'0000-00-00 00:00:00'"
 _EPOCH = date(1970, 1, 1)
 
 #: raises TypeError for anything that is not an int
@@ -139,9 +140,17 @@ def timestamp(payload: dict[str, int]) -> str:
     if type(seconds) is not int or not 0 <= seconds <= LATEST_SECOND:
         raise ValueError("no moment")
     if seconds == 0 and fraction == 0:
-        return "'0000-00-00 00:00:00'"
+        return ZERO_TIMESTAMP
     days, rest = divmod(seconds, 86400)
     return f"'{_day(days)} {_clock(rest // 3600, rest // 60 % 60, rest % 60)}{_fraction(fraction)}'"
+
+
+def zoned(values: Sequence[Value]) -> list[str]:
+    """Return the SQL of each of these wire values for any time zone: timestamps say that they are in UTC."""
+    return [
+        f"{sql[:-1]}+00:00'" if type(value) is dict and "Timestamp" in value and sql != ZERO_TIMESTAMP else sql
+        for value, sql in zip(values, all_of(values), strict=True)
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -208,5 +217,9 @@ def all_of(values: Sequence[Value]) -> list[str]:
 
 
 def row(values: Sequence[Value]) -> str:
-    """Return the SQL of a row: its literals in parentheses."""
-    return f"({','.join(all_of(values))})"
+    """Return the SQL of a row that is compared: its literals in parentheses.
+
+    Beside another column a TIME would be compared with a text as a text, so it says what it is.
+    """
+    texts = all_of(values)
+    return f"({','.join([f'TIME{sql}' if 'Time' in value else sql for value, sql in zip(values, texts, strict=True)])})"

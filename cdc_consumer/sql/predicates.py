@@ -35,7 +35,8 @@ def _number(name: str, payload: int) -> str:
 def _floating(name: str, payload: float) -> str:
     value = literals.floating(payload)
     if payload != 0:
-        return f"{name} = {value}"
+        # the sum, because a FLOAT(M,D) may hold what is out of its range, and MySQL believes that it cannot
+        return f"{name} + 0 = {value}"
     sign = "=" if value[0] == "-" else "<>"
     return f"{name} = 0 AND LEFT(CAST({name} AS CHAR), 1) {sign} '-'"
 
@@ -75,12 +76,15 @@ _WRITERS: dict[str, Callable[[str, Any], str]] = {
 }
 
 
-def exactly(name: str, value: Value) -> str:
-    """SQL that is true where the column (a quoted name) holds this very value."""
+def exactly(name: str, value: Value, *, zoned: bool = False) -> str:
+    """SQL that is true where the column (a quoted name) holds this very value.
+
+    With `zoned` it is true in a session of any time zone.
+    """
     if value == NULL:
         return f"{name} IS NULL"
     kind, payload = literals.opened(value)
     write = _WRITERS.get(kind)
     if write is None:
-        return f"{name} = {literals.literal(value)}"
+        return f"{name} = {literals.zoned([value])[0] if zoned else literals.literal(value)}"
     return write(name, payload)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from cdc_consumer.sql import literals
 
@@ -27,13 +28,44 @@ ROWS: Mapping[str, str] = {
 }
 
 
-def row_settings(foreign_key_checks: bool, relaxed: bool) -> Mapping[str, str]:
-    """Return the variables of a statement that changes rows.
+class RowMode(NamedTuple):
+    """Says in which session a statement changes rows."""
 
-    `relaxed` for one that writes the error value of an ENUM.
+    foreign_key_checks: bool = True
+    #: for one that writes the error value of an ENUM, or computes what a strict session would refuse
+    relaxed: bool = False
+    #: of the leader, where generated columns are computed
+    time_zone: str = "+00:00"
+    #: modes by which an expression is computed, as the leader's sql_mode has them
+    modes: int = 0
+
+
+#: modes by which an expression is computed, by their bits
+_COMPUTING = {1 << 6: "NO_UNSIGNED_SUBTRACTION", 1 << 32: "TIME_TRUNCATE_FRACTIONAL"}
+
+
+def computing_mode(foreign_key_checks: bool, session: Mapping[str, Any]) -> RowMode:
+    """Return the mode in which generated columns become what they are on the leader. Raises ValueError, TypeError.
+
+    `session` is that of the rows.
     """
-    mode = RELAXED_MODE if relaxed else STRICT_MODE
-    return {**ROWS, "foreign_key_checks": "1" if foreign_key_checks else "0", "sql_mode": mode}
+    zone, modes = session.get("time_zone", "+00:00"), session.get("sql_mode", 0)
+    if type(zone) is not str or type(modes) is not int:
+        raise TypeError(f"no session of rows: {dict(session)}")
+    return RowMode(foreign_key_checks, True, zone, modes)
+
+
+@lru_cache(maxsize=256)
+def row_settings(mode: RowMode) -> Mapping[str, str]:
+    """Return the variables of a statement that changes rows."""
+    sql_mode = RELAXED_MODE if mode.relaxed else STRICT_MODE
+    names = [sql_mode.strip("'"), *(name for bit, name in _COMPUTING.items() if mode.modes & bit)]
+    return {
+        **ROWS,
+        "foreign_key_checks": "1" if mode.foreign_key_checks else "0",
+        "sql_mode": f"'{','.join(names)}'",
+        "time_zone": literals.text(mode.time_zone),
+    }
 
 
 #: a leader writes a variable into its binlog when it differs from these or when the statement used it

@@ -161,6 +161,23 @@ READERS = {
 }
 
 
+#: bits of sql_mode by which MySQL computes an expression: NO_UNSIGNED_SUBTRACTION, TIME_TRUNCATE_FRACTIONAL
+COMPUTING_MODES = 1 << 6 | 1 << 32
+
+
+def rows_session(begin: QueryEvent) -> dict[str, Any]:
+    """What the BEGIN of a transaction tells of the session that generated columns of its rows were computed in.
+
+    The leader writes a time zone only when the session used it.
+    """
+    session: dict[str, Any] = {}
+    if begin.session.get("time_zone", "+00:00") != "+00:00":
+        session["time_zone"] = begin.session["time_zone"]
+    if modes := begin.session.get("sql_mode", 0) & COMPUTING_MODES:
+        session["sql_mode"] = modes
+    return session
+
+
 def require_understood(query: QueryEvent, where: str) -> None:
     """Refuse a statement that is about to be published and carries something unknown, or failed half-way."""
     start = query.sql[:80].decode(errors="replace")

@@ -30,7 +30,7 @@ def records(data: bytes) -> None:
     operation = event.operation
     if isinstance(operation, Rows):
         columns = {
-            name: Column(name, kind, False, False)
+            name: Column(name, kind, False, False, False)
             for name, kind in zip(operation.columns, operation.types, strict=False)
         }
         table = Table(operation.database, operation.table, columns, operation.key, False)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.predicates import exactly
-from cdc_consumer.sql.session import Session, row_settings
+from cdc_consumer.sql.session import RowMode, Session, row_settings
 from docker.local.mysql_servers import Server
 from shared.mysql import Connection
 
@@ -264,7 +264,7 @@ def session(follower: Server, database: str) -> Iterator[Connection]:
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {database}")
         cursor.execute(f"USE {database}")
-        for change in Session({}).change(row_settings(True, False)):
+        for change in Session({}).change(row_settings(RowMode())):
             cursor.execute(change)
     yield connection
     connection.close()

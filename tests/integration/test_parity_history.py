@@ -16,7 +16,7 @@ from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.witness.history import History, Key
 from cdc_consumer.parity.witness.row_keys import RowReader
 from cdc_consumer.sql import literals
-from cdc_consumer.sql.session import Session, row_settings
+from cdc_consumer.sql.session import RowMode, Session, row_settings
 from docker.local.mysql_servers import Server
 from shared.decode import decode
 from shared.events import Position, Rows
@@ -91,7 +91,7 @@ def values_of(kind: Kind) -> list[Any]:
 def test_random_values_have_the_servers_literals(replication: Replication, leader: Server, database: str) -> None:
     tables = {f"t{number}": kind for number, kind in enumerate(KINDS)}
     with leader.connect(charset="utf8mb4", database=database) as connection, connection.cursor() as cursor:
-        for change in Session({}).change(row_settings(True, False)):
+        for change in Session({}).change(row_settings(RowMode())):
             cursor.execute(change)
         for table, kind in tables.items():
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c {kind.type})")

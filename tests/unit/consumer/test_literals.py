@@ -66,7 +66,8 @@ def b64(value: bytes) -> str:
 def test_literal(value: Any, sql: str) -> None:
     require_values([value])
     assert literals.literal(value) == sql
-    assert literals.row([value, value]) == f"({sql},{sql})"
+    compared = f"TIME{sql}" if "Time" in value else sql
+    assert literals.row([value, value]) == f"({compared},{compared})"
 
 
 def test_long_bytes_are_escaped_not_doubled() -> None:

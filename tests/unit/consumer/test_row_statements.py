@@ -20,7 +20,7 @@ COLUMNS = ("id", "v")
 def table(
     key: tuple[str, ...] = ("id",), itself: bool = False, v: str = "int", generated: tuple[str, ...] = ()
 ) -> Table:
-    columns = {name: Column(name, kind, name in generated, False) for name, kind in (("id", "int"), ("v", v))}
+    columns = {name: Column(name, kind, name in generated, False, False) for name, kind in (("id", "int"), ("v", v))}
     return Table("d", "t", columns, key, itself)
 
 
@@ -85,7 +85,7 @@ def test_what_differs_is_not_joined() -> None:
         rows("Delete", row(1), checks=False),
         rows("Add", row(1)),
     )
-    assert [(one.sql.split()[0], one.foreign_key_checks) for one in statements] == [
+    assert [(one.sql.split()[0], one.mode.foreign_key_checks) for one in statements] == [
         ("INSERT", True), ("INSERT", False), ("DELETE", False), ("INSERT", True),
     ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdc_consumer.sql.session import ROWS, Session, of_query, row_settings
+from cdc_consumer.sql.session import ROWS, RowMode, Session, of_query, row_settings
 
 
 def test_only_differences_are_sent() -> None:
@@ -15,7 +15,7 @@ def test_only_differences_are_sent() -> None:
     assert charset == "SET character_set_client = 255, collation_connection = 255"
     assert first.startswith("SET sql_mode = 'STRICT_ALL_TABLES")
     assert session.change(ROWS) == []
-    assert session.change(row_settings(False, False)) == ["SET foreign_key_checks = 0"]
+    assert session.change(row_settings(RowMode(False))) == ["SET foreign_key_checks = 0"]
     assert session.change({"innodb_strict_mode": "0"}) == []
 
 

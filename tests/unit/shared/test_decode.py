@@ -32,7 +32,7 @@ VALUES: list[Any] = [
     {"Vector": "AACAPw=="},
 ]  # fmt: skip
 COLUMNS = [f"c{number}" for number in range(len(VALUES))]
-TABLE = Table("d", "t", {name: Column(name, "int", False, False) for name in COLUMNS}, ("c0",), False)
+TABLE = Table("d", "t", {name: Column(name, "int", False, False, False) for name in COLUMNS}, ("c0",), False)
 TRANSACTION = {
     "gtid": "6b377eb2-e57a-11f1-9bfd-02fc00000001:5", "begin": 4, "event": 2, "time": 5, "clock": [1, 2], "end": 9
 }  # fmt: skip
