@@ -18,7 +18,7 @@ from pathlib import Path
 from pymysql.err import MySQLError
 
 from docker.local.mysql_servers import ServerError
-from trial.invent import invent
+from trial.invent.inventor import invent
 from trial.script import Script, Step, read_script, write_script
 from trial.servers import Settings, start_servers
 from trial.shrink import first_faulty, shrink

@@ -14,7 +14,7 @@ from kit.type_cases import CASES, JSONS
 
 from docker.local.get_mysql import ROOT
 from trial.cases import load_cases
-from trial.settings import UNLOGGED, VALUES
+from trial.invent.settings import UNLOGGED, VALUES
 from trial.verdict import AS_NATIVE, EQUAL
 
 DOCUMENT = ROOT / "docs" / "fidelity.md"

@@ -8,7 +8,7 @@ import pytest
 
 from trial.cases import Case, equal_cases, load_cases, together
 from trial.contents import contents
-from trial.invent import invent
+from trial.invent.inventor import invent
 from trial.script import FIRST, Step
 from trial.trial import SYSTEM_DATABASE, Trial
 from trial.verdict import AS_NATIVE, EQUAL, STOPPED, judge

@@ -6,7 +6,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from trial.invent import invent
+from trial.invent.inventor import invent
 from trial.script import FIRST, Step, read_script, write_script
 from trial.shrink import first_faulty, shrink
 

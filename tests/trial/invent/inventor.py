@@ -7,30 +7,16 @@ done: what failed is not replicated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 
-from trial.columns import NUMBER, Column, derived, key, plain
+from trial.invent.changes import Changes, Table
+from trial.invent.columns import NUMBER, derived, key, plain
+from trial.invent.settings import setting
 from trial.script import FIRST, Step
-from trial.settings import setting
 
 SESSIONS = (FIRST, FIRST, FIRST, "second", "third")
 DATABASES = ("test", "test", "d1", "d2")
 CHARACTER_SETS = ("utf8mb4", "latin1", "gbk", "utf8mb3", "utf16", "sjis", "ascii", "utf8mb4 COLLATE utf8mb4_0900_bin")
-
-
-@dataclass(slots=True)
-class Table:
-    """What the inventor believes of a table."""
-
-    name: str
-    columns: list[Column]
-    key: list[str] = field(default_factory=list)
-    parts: str = ""
-
-    @property
-    def written(self) -> list[Column]:
-        return [column for column in self.columns if not column.derived]
 
 
 def invent(random: Random, length: int) -> list[Step]:
@@ -38,13 +24,9 @@ def invent(random: Random, length: int) -> list[Step]:
     return _Inventor(random, length).steps
 
 
-class _Inventor:
+class _Inventor(Changes):
     def __init__(self, random: Random, length: int) -> None:
-        self.random = random
-        self.steps: list[Step] = []
-        self.session = FIRST
-        self.tables: list[Table] = []
-        self.numbers = 0
+        super().__init__(random)
         self.say("CREATE DATABASE d1")
         self.say(f"CREATE DATABASE d2 CHARACTER SET {random.choice(CHARACTER_SETS)}")
         for _ in range(2):
@@ -54,9 +36,6 @@ class _Inventor:
             self.one()
         for session in dict.fromkeys(SESSIONS):
             self.steps.append(Step(session, b"COMMIT"))
-
-    def say(self, statement: str) -> None:
-        self.steps.append(Step(self.session, statement.strip().encode()))
 
     def one(self) -> None:
         """One change, or a few that belong together."""
@@ -80,16 +59,6 @@ class _Inventor:
             (self.prepared,),
         )
         self.random.choice(self.random.choices(kinds, (12, 45, 26, 12, 4))[0])()
-
-    def name(self, prefix: str) -> str:
-        self.numbers += 1
-        return f"{prefix}{self.numbers}"
-
-    def table(self) -> Table:
-        return self.random.choice(self.tables)
-
-    def chance(self, share: float) -> bool:
-        return self.random.random() < share
 
     # sessions
 
@@ -215,7 +184,7 @@ class _Inventor:
 
     def stored(self) -> None:
         table, name = self.table(), self.random.choice(("s1", "s2"))
-        insert = self._insert(table, "INSERT IGNORE", 1)
+        insert = self.insertion(table, "INSERT IGNORE", 1)
         home = table.name.partition(".")[0]
         self.say(
             self.random.choice(
@@ -225,7 +194,7 @@ class _Inventor:
                  f"CREATE EVENT {home}.e{name} ON SCHEDULE EVERY 1 YEAR DISABLE DO {insert}",
                  f"ALTER EVENT {home}.e{name} COMMENT 'x'", f"DROP EVENT IF EXISTS {home}.e{name}",
                  f"CREATE TRIGGER {home}.t{name} {self.random.choice(('BEFORE', 'AFTER'))} DELETE ON {table.name} FOR EACH ROW SET @x = 1",
-                 f"CREATE TRIGGER {home}.{self.name('t')} AFTER UPDATE ON {table.name} FOR EACH ROW BEGIN {self._insert(self.table(), 'INSERT IGNORE', 1)}; END",
+                 f"CREATE TRIGGER {home}.{self.name('t')} AFTER UPDATE ON {table.name} FOR EACH ROW BEGIN {self.insertion(self.table(), 'INSERT IGNORE', 1)}; END",
                  f"DROP TRIGGER IF EXISTS {home}.t{name}", f"SELECT {home}.f{name}(1)")
             )
         )  # fmt: skip
@@ -249,63 +218,6 @@ class _Inventor:
             self.random.choice(
                 (f"USE {name}", "USE test", f"ALTER DATABASE {name} CHARACTER SET {charset}", f"ALTER DATABASE CHARACTER SET {charset}",
                  f"CREATE DATABASE d3 CHARACTER SET {charset}", "DROP DATABASE d3", f"CREATE TABLE {name}.plain{self.numbers} (a CHAR(3))")
-            )
-        )  # fmt: skip
-
-    # rows
-
-    def _insert(self, table: Table, verb: str, rows: int) -> str:
-        columns = (
-            table.written if self.chance(0.8) else table.written[: self.random.randint(1, len(table.written) or 1)]
-        )
-        lines = [", ".join(column.value(self.random) for column in columns) for _ in range(rows)]
-        names = ", ".join(column.name for column in columns)
-        return f"{verb} INTO {table.name} ({names}) VALUES {', '.join(f'({line})' for line in lines)}"
-
-    def insert(self) -> None:
-        table = self.table()
-        verb = self.random.choice(("INSERT", "INSERT", "INSERT IGNORE", "INSERT IGNORE", "REPLACE"))
-        text = self._insert(table, verb, self.random.choice((1, 1, 2, 5)))
-        if verb == "INSERT" and self.chance(0.3):
-            column = self.random.choice(table.columns)
-            text += f" ON DUPLICATE KEY UPDATE {column.name} = {column.value(self.random)}"
-        self.say(text)
-
-    def update(self) -> None:
-        table = self.table()
-        column = self.random.choice(table.written or table.columns)
-        value = column.value(self.random)
-        if column.case.type == "JSON" and self.chance(0.6):
-            path = self.random.choice(("'$.a'", "'$[0]'", "'$.b.c'"))
-            value = self.random.choice(
-                (f"JSON_SET({column.name}, {path}, 1.50)", f"JSON_REMOVE({column.name}, {path})",
-                 f"JSON_REPLACE({column.name}, {path}, CAST(3 AS UNSIGNED))", f"JSON_ARRAY_APPEND({column.name}, '$', 'x')")
-            )  # fmt: skip
-        ignore = self.random.choice(("", " IGNORE"))
-        self.say(f"UPDATE{ignore} {table.name} SET {column.name} = {value}{self.where(table)}")
-
-    def delete(self) -> None:
-        table = self.table()
-        self.say(f"DELETE FROM {table.name}{self.where(table)}")
-
-    def where(self, table: Table) -> str:
-        column = self.random.choice(table.columns)
-        value = self.random.choice(column.case.values)
-        test = self.random.choice((f"{column.name} IS NOT NULL", f"{column.name} <=> {value}", "1"))
-        return f" WHERE {test}{self.random.choice(('', ' LIMIT 1', f' ORDER BY {column.name} LIMIT 2'))}"
-
-    def several(self) -> None:
-        """Statements over two tables."""
-        one, two = self.table(), self.table()
-        column, other = self.random.choice(one.columns), self.random.choice(two.columns)
-        value = column.value(self.random)
-        self.say(
-            self.random.choice(
-                (f"UPDATE {one.name} a, {two.name} b SET a.{column.name} = {value}", f"DELETE a, b FROM {one.name} a JOIN {two.name} b",
-                 f"UPDATE IGNORE {one.name} a JOIN {two.name} b ON a.{column.name} = b.{other.name} SET a.{column.name} = {value}",
-                 f"INSERT IGNORE INTO {one.name} ({column.name}) SELECT {other.name} FROM {two.name}",
-                 f"REPLACE INTO {one.name} SELECT * FROM {one.name}",
-                 f"DELETE a FROM {one.name} a LEFT JOIN {two.name} b ON a.{column.name} = b.{other.name} WHERE b.{other.name} IS NULL")
             )
         )  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Scripts that nobody has thought of: sessions, definitions and changes of rows, the same for the same seed."""
