@@ -39,7 +39,7 @@ transaction is committed."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    parser = program.parser(
+    parser = program.replication_parser(
         "cdc-consumer", DESCRIPTION, "stop once everything is applied that the topic held at the start", EPILOG
     )
     options = parser.parse_args(arguments)
@@ -50,4 +50,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(100_000, 20, 100)
         replay(load_consumer(options.profile), stop, options.exit_at_end)
 
-    return program.run("cdc-consumer", action, verbose=options.verbose)
+    return program.run_replication("cdc-consumer", action, verbose=options.verbose)

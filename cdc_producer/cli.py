@@ -36,7 +36,7 @@ The leader must log rows with full metadata and let the user replicate:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    parser = program.parser(
+    parser = program.replication_parser(
         "cdc-producer", DESCRIPTION,
         "stop once everything is published that the leader had committed at the start", EPILOG,
     )  # fmt: skip
@@ -45,4 +45,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def action(stop: program.StopRequest) -> None:
         Producer(load_producer(options.profile), stop, options.exit_at_end).run()
 
-    return program.run("cdc-producer", action, verbose=options.verbose)
+    return program.run_replication("cdc-producer", action, verbose=options.verbose)

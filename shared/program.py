@@ -10,13 +10,14 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from shared.errors import CdcError, causes
+from shared.errors import CdcError, ProfileError, causes
 
 EXIT_STATUS = """exit status: 0 done or asked to stop, 1 a named error (one line on standard error), 2 usage or a bad
 profile, 3 a bug in this program (please report the traceback)"""
 
-#: exit status of a bug
-BUG = 3
+PROFILE = "the TOML file that says where everything is"
+#: exit status of a bug, and of a program that Ctrl-C broke off
+BUG, INTERRUPTED = 3, 130
 
 
 class StopRequest:
@@ -36,33 +37,47 @@ class StopRequest:
         return self.requested
 
 
-def parser(name: str, description: str, end_help: str, epilog: str) -> argparse.ArgumentParser:
-    """The arguments both programs have."""
+def parser(name: str, description: str, epilog: str, profile: str = PROFILE) -> argparse.ArgumentParser:
+    """Describe the argument that all programs have; `profile` says what it is."""
     result = argparse.ArgumentParser(
-        name, description=description, epilog=f"{epilog}\n\n{EXIT_STATUS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    result.add_argument("profile", metavar="PROFILE", help="the TOML file that says where everything is")
+        name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    result.add_argument("profile", metavar="PROFILE", help=profile)
+    return result
+
+
+def replication_parser(name: str, description: str, end_help: str, epilog: str) -> argparse.ArgumentParser:
+    """Describe the arguments of a program that runs until it is stopped; `end_help` explains --exit-at-end."""
+    result = parser(name, description, f"{epilog}\n\n{EXIT_STATUS}")
     result.add_argument("--exit-at-end", action="store_true", help=end_help)
     result.add_argument("--verbose", action="store_true", help="log every step to standard error")
     return result
 
 
-def run(name: str, action: Callable[[StopRequest], None], *, verbose: bool = False) -> int:
-    """Run a program's action; returns its exit status."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO,
-        format=f"%(asctime)s {name}: %(levelname)s: %(message)s",
-    )  # fmt: skip
-    stop = StopRequest()
+def run(
+    name: str, action: Callable[[], int | None], *, level: int = logging.WARNING, failed: int | None = None,
+    bug: int = BUG, interrupted: int = INTERRUPTED,
+) -> int:  # fmt: skip
+    """Do what the program is for; returns its exit status.
+
+    That is what `action` returns (None is 0), `failed` after a CdcError (None is the error's own), 2 after a
+    ProfileError, `interrupted` after KeyboardInterrupt, `bug` after any other exception. Lines of `level` and above are
+    logged to standard error.
+    """
+    logging.basicConfig(stream=sys.stderr, level=level, format=f"%(asctime)s {name}: %(levelname)s: %(message)s")
     try:
-        action(stop)
-        return 0
+        return action() or 0
     except CdcError as error:
         print(f"{name}: {causes(error)}", file=sys.stderr)
-        return error.exit_status
+        return error.exit_status if failed is None or isinstance(error, ProfileError) else failed
     except KeyboardInterrupt:
-        return 0 if stop.requested else 130
+        return interrupted
     except Exception:
         traceback.print_exc()
-        return BUG
+        return bug
+
+
+def run_replication(name: str, action: Callable[[StopRequest], None], *, verbose: bool) -> int:
+    """Run a program that ends in order when it is asked to stop, and at once when it is asked again; exit status 0."""
+    stop = StopRequest()
+    return run(name, lambda: action(stop), level=logging.DEBUG if verbose else logging.INFO, interrupted=0)

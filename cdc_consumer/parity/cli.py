@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,16 +11,16 @@ from typing import TYPE_CHECKING
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.profile import load_parity
 from cdc_consumer.parity.report.closing import closing
-from shared.errors import AuditError, CdcError, ProfileError, causes
+from shared import program
+from shared.errors import AuditError
 from shared.program import StopRequest
 
 if TYPE_CHECKING:
     from cdc_consumer.parity.audit import Audit
 
 NAME = "cdc-parity"
-#: exit status of an audit that could not run, and of one that was stopped and can be resumed
+#: exit status of an audit that could not run
 CANNOT_RUN = 4
-INTERRUPTED = 130
 
 DESCRIPTION = """Prove that a follower MySQL equals its leader while both are live, or name every row that differs, with
 the evidence, the part of the replication that failed, and the SQL that repairs it. Reads only: no lock, no write on
@@ -64,10 +62,7 @@ go on with --resume RUN"""
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments of cdc-parity."""
-    result = argparse.ArgumentParser(
-        NAME, description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    result.add_argument("profile", metavar="PROFILE", help="the TOML file that says where everything is")
+    result = program.parser(NAME, DESCRIPTION, EPILOG)
     result.add_argument(
         "--tables", action="append", default=[], metavar="DB.TABLE", help="only these; * and ? match; may be repeated"
     )
@@ -110,21 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tuple(given.tables), given.where, given.since, given.resume, given.repair, not given.no_values,
         given.parquet, given.cores,
     )  # fmt: skip
-    stop = StopRequest()
-    try:
+
+    def action() -> int:
         profile = load_parity(given.profile)
         with ExitStack() as stack:
-            run, folder = _audit()(profile, options, Path(given.profile).name, stop).run(stack)
+            run, folder = _audit()(profile, options, Path(given.profile).name, StopRequest()).run(stack)
             print("\n".join(closing(run, folder)), flush=True)
             return run.exit_status
-    except ProfileError as error:
-        print(f"{NAME}: {causes(error)}", file=sys.stderr)
-        return error.exit_status
-    except CdcError as error:
-        print(f"{NAME}: {causes(error)}", file=sys.stderr)
-        return CANNOT_RUN
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception:
-        traceback.print_exc()
-        return CANNOT_RUN
+
+    return program.run(NAME, action, failed=CANNOT_RUN, bug=CANNOT_RUN)

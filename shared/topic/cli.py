@@ -6,13 +6,13 @@ import argparse
 import json
 import os
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import BinaryIO
 
-from shared.errors import CdcError, OffsetGoneError, causes
+from shared import program
+from shared.errors import OffsetGoneError
 from shared.profile import load_topic
-from shared.program import BUG
 from shared.topic import TopicReader, open_reader
 
 #: a follower waits this long for records before it waits again (seconds)
@@ -38,37 +38,24 @@ exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a b
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    options = _options(argv)
-    try:
-        reader = open_reader(load_topic(options.profile))
-        try:
-            _print(reader, options, sys.stdout.buffer)
-        finally:
-            reader.close()
-    except CdcError as error:
-        print(f"cdc-topic: {causes(error)}", file=sys.stderr)
-        return error.exit_status
-    except BrokenPipeError:
-        # who reads this has seen enough; Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        return 130
-    except Exception:
-        traceback.print_exc()
-        return BUG
-    return 0
+    options = _options(arguments)
+
+    def action() -> None:
+        with closing(open_reader(load_topic(options.profile))) as reader:
+            try:
+                _print(reader, options, sys.stdout.buffer)
+            except BrokenPipeError:
+                # who reads this has seen enough; Python would complain once more when it flushes at exit
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    return program.run("cdc-topic", action)
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="cdc-topic",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("profile", metavar="PROFILE", help="TOML file of a cdc-producer, cdc-consumer or cdc-parity")
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    profile = "the TOML file of a cdc-producer, cdc-consumer or cdc-parity"
+    parser = program.parser("cdc-topic", DESCRIPTION, EXAMPLES, profile)
     start = parser.add_mutually_exclusive_group()
     start.add_argument("-B", "--beginning", action="store_true", help="start at the oldest record (the default)")
     start.add_argument("--from", dest="start", type=_count, metavar="N", help="start at offset N")
@@ -76,7 +63,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--follow", action="store_true", help="at the end wait for more instead of stopping")
     parser.add_argument("--all", action="store_true", help="print heartbeats too")
     parser.add_argument("--cut", action="store_true", help="end each line after `operation`")
-    return parser.parse_args(argv)
+    return parser.parse_args(arguments)
 
 
 def _count(text: str) -> int:
