@@ -38,7 +38,7 @@ _CONTROLS = (
 )
 
 
-class Shown(NamedTuple):
+class Legible(NamedTuple):
     """Tells what a literal says: `text` as it is stored, shown between `before` and `after`."""
 
     before: str
@@ -94,21 +94,21 @@ def with_ends(text: str) -> str:
     return "␣" * before + visible(inner) + "␣" * (len(text) - len(inner) - before)
 
 
-def read(literal: str) -> Shown:
+def read(literal: str) -> Legible:
     """Return what `literal` says; text that is no literal says itself."""
     try:
         value = parse(literal)
     except ValueError:
-        return Shown("", "(withheld)" if literal in WITHHELD else literal, "")
+        return Legible("", "(withheld)" if literal in WITHHELD else literal, "")
     if isinstance(value, Text):
         # bytes that are no character become lone surrogates
         text = value.decoded("surrogateescape")
-        return Shown("0x", value.data.hex(), "", "bytes") if text is None else Shown("'", text, "'")
+        return Legible("0x", value.data.hex(), "", "bytes") if text is None else Legible("'", text, "'")
     if isinstance(value, Bytes):
-        return Shown("0x", value.data.hex(), "", "bytes")
+        return Legible("0x", value.data.hex(), "", "bytes")
     if isinstance(value, Json):
-        return Shown("", value.data.decode("utf-8", "surrogateescape"), "")
-    return Shown("", value.text if isinstance(value, Moment) else literal, "")
+        return Legible("", value.data.decode("utf-8", "surrogateescape"), "")
+    return Legible("", value.text if isinstance(value, Moment) else literal, "")
 
 
 def display(literal: str, limit: int | None = LIMIT) -> str:
