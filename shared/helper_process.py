@@ -35,7 +35,7 @@ class HelperProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return self._process.pid
 
     def wait(self) -> int:

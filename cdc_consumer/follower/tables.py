@@ -47,7 +47,7 @@ class Table:
 
     @property
     def computes(self) -> bool:
-        """Whether the follower computes values in it that the leader computed otherwise: in another session."""
+        """Tell whether the follower computes values in it that the leader computed otherwise: in another session."""
         return any(column.stored or column.type.startswith("float(") for column in self.columns.values())
 
     @property

@@ -166,7 +166,7 @@ COMPUTING_MODES = 1 << 6 | 1 << 32
 
 
 def rows_session(begin: QueryEvent) -> dict[str, Any]:
-    """What the BEGIN of a transaction tells of the session that generated columns of its rows were computed in.
+    """Return what the BEGIN of a transaction tells of the session that generated columns of its rows were computed in.
 
     The leader writes a time zone only when the session used it.
     """

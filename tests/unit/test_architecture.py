@@ -29,9 +29,8 @@ def test_every_folder_is_in_the_tree() -> None:
 
 
 def test_every_file_that_is_named_exists() -> None:
-    paths = {
-        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if "." not in path.relative_to(ROOT).parts[0]
-    }
+    tops = [top for top in ROOT.iterdir() if not top.name.startswith(".")]
+    paths = {path.relative_to(ROOT).as_posix() for top in tops for path in (top, *top.rglob("*"))}
     names = re.findall(r"`([\w/.-]+\.(?:py|txt|toml|md)|[\w/]+/)`", TEXT)
     missing = [name for name in names if not any(f"/{path}".endswith(f"/{name.rstrip('/')}") for path in paths)]
     assert len(names) > 80 and not missing

@@ -174,7 +174,18 @@ def test_sentences(docstring: str) -> None:
 
 
 #: of MySQL, Spark and the shell; of the text itself
-FOREIGN = frozenset({"--help", "--rows", "--source-data", "No key", "fluvio4cdc!", "mysqldump", "pt-table-checksum"})
+FOREIGN = frozenset(
+    {
+        "--help",
+        "--rows",
+        "--source-data",
+        "No key",
+        "fluvio4cdc!",
+        "mysql_tzinfo_to_sql",
+        "mysqldump",
+        "pt-table-checksum",
+    }
+)
 
 
 @cache
