@@ -18,7 +18,7 @@ from shared.mysql import quote_name
 
 
 class ComputedTable:
-    """The statements on one such table; `columns` are those of its row images, `key` those that find a row."""
+    """Makes the statements on one such table; `columns` are those of its row images, `key` those that find a row."""
 
     def __init__(self, table: Table, columns: Sequence[str], key: Sequence[str]) -> None:
         names = [quote_name(name) for name in columns]

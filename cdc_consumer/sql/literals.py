@@ -22,6 +22,8 @@ from shared.values import JSON_CASTS, LATEST_SECOND, NULL
 #: longer binary values are written escaped instead of as hexadecimal digits, which would double the packet
 HEX_BYTES = 1 << 16
 
+#: decimal digits that MySQL keeps in four bytes
+DIGITS_OF_GROUP = 9
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _CHARSET = re.compile(r"[a-z0-9_]+", re.ASCII)
 _JSON_CAST = re.compile(JSON_CASTS, re.ASCII)
@@ -158,6 +160,32 @@ def _day(days: int) -> str:
     return (_EPOCH + timedelta(days=days)).isoformat()
 
 
+def _json_scalar(kind: str, value: str) -> str:
+    """Return the SQL of a value whose type in a document is `kind`."""
+    if not kind.startswith("decimal"):
+        return f"CAST({text(value)} AS {kind})"
+    # A document keeps the digits that the number had in memory: a literal as many as it shows, a CAST whole groups of
+    # nine before the point, a column those of its type, less the leading groups that are zero.
+    precision, scale = map(int, kind[len("decimal(") : -1].split(","))
+    sign, whole, fraction = _digits(value)
+    before = precision - scale
+    if len(fraction) == scale and before == len(whole or "0" if before else ""):
+        return f"{sign}{(whole or '0') if before else ''}.{fraction}" if before or scale else f"{sign}0."
+    if before == -(-len(whole or "0") // DIGITS_OF_GROUP) * DIGITS_OF_GROUP:
+        return f"CAST({text(value)} AS {kind})"
+    document = text(f'["{value}"]')
+    return f"(SELECT v FROM JSON_TABLE({document}, '$[*]' COLUMNS (v {kind} PATH '$')) AS t)"
+
+
+def _digits(value: str) -> tuple[str, str, str]:
+    """Split a DECIMAL's text into its sign, the digits before the point without leading zeros, and those behind it."""
+    if not _DECIMAL.fullmatch(value):
+        raise ValueError(f"no decimal: {value!r}")
+    sign = "-" if value[0] == "-" else ""
+    whole, _, fraction = value.removeprefix("-").partition(".")
+    return sign, whole.lstrip("0"), fraction
+
+
 def json_typed(payload: dict[str, Any]) -> str:
     """Write a document with the values that JSON text cannot express put in place by their SQL types."""
     arguments = [f"CAST({text(payload['text'])} AS JSON)"]
@@ -165,7 +193,7 @@ def json_typed(payload: dict[str, Any]) -> str:
         if not _JSON_CAST.fullmatch(kind):
             raise ValueError(f"no type of a JSON value: {kind!r}")
         arguments.append(text(path))
-        arguments.append(blob(value) if kind == "binary" else f"CAST({text(value)} AS {kind})")
+        arguments.append(blob(value) if kind == "binary" else _json_scalar(kind, value))
     return f"JSON_SET({', '.join(arguments)})"
 
 

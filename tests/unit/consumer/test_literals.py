@@ -58,7 +58,7 @@ def b64(value: bytes) -> str:
         ({"Json": '{"a": "\\n\'"}'}, "'{\"a\": \"\\\\n''\"}'"),
         (
             {"JsonTyped": {"text": "[1.1]", "typed": [["$[0]", "decimal(3,2)", "1.10"], ["$.a", "binary", "/w=="]]}},
-            "JSON_SET(CAST('[1.1]' AS JSON), '$[0]', CAST('1.10' AS decimal(3,2)), '$.a', x'ff')",
+            "JSON_SET(CAST('[1.1]' AS JSON), '$[0]', 1.10, '$.a', x'ff')",
         ),
         ({"Vector": b64(b"\x00\x00\x80\x3f")}, "x'0000803f'"),
     ],
