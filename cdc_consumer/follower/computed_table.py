@@ -1,4 +1,4 @@
-"""Writes rows of a table in which the follower computes as the leader had them, and found so afterwards.
+"""Writes rows of a table in which the follower computes as the leader had them, and finds them so afterwards.
 
 A stored generated column is computed anew from the others, in the session variables that the leader's rows tell; a
 FLOAT(M,D) is rounded anew. What a strict session would refuse there the leader has taken, so the session is not strict
