@@ -7,7 +7,8 @@ from pathlib import Path
 
 from shared.errors import ProfileError
 from shared.filters import SYSTEM_DATABASE, check_filters, check_system_database
-from shared.profile import Database, Filters, ProfileTable, TopicSettings, load
+from shared.profile import Database, Filters, TopicSettings
+from shared.profile_table import ProfileTable, load
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from cdc_producer.decode.gtids import GtidSet
 from shared.errors import ProfileError
 from shared.events import Position
 from shared.filters import check_filters
-from shared.profile import Database, Filters, ProfileTable, TopicSettings, load
+from shared.profile import Database, Filters, TopicSettings
+from shared.profile_table import ProfileTable, load
 
 #: values of `start` that are neither a position nor a GTID set
 EARLIEST, LATEST = "earliest", "latest"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shared.errors import ProfileError
-from shared.profile import Filters, check_database_name
+from shared.profile import Filters
+from shared.profile_table import check_database_name
 
 #: MySQL's own databases; nothing in them is ever replicated
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})

@@ -17,7 +17,8 @@ from pymysql.constants import ER as ER
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
 
-from shared.profile import Database, Tls, expand
+from shared.profile import Database, DatabaseTls
+from shared.profile_table import expand
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
@@ -90,7 +91,7 @@ class _Connection(pymysql.connections.Connection):
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
         # Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, for a tenth of a second.
-        return sslp if isinstance(sslp, ssl.SSLContext) else Tls().context()
+        return sslp if isinstance(sslp, ssl.SSLContext) else DatabaseTls().context()
 
     def _get_server_information(self) -> None:
         super()._get_server_information()  # type: ignore[misc]  # not in the stubs
@@ -147,7 +148,7 @@ def _keep_alive(link: socket.socket) -> None:
             link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _encryption(tls: Tls | None) -> dict[str, Any]:
+def _encryption(tls: DatabaseTls | None) -> dict[str, Any]:
     """Without [database.tls] PyMySQL encrypts when the server can; with it, it must."""
     if tls is None:
         return {}

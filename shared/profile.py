@@ -1,50 +1,25 @@
-"""Reads profiles: the TOML file of one program becomes frozen types.
+"""Holds what the profiles of all programs share; what only one has stands in the profile.py beside that program.
 
-What only one program has stands in the profile.py beside that program. Here is what they share, and the one way in:
-whatever is wrong with a profile is a ProfileError that names the key and the file. Each table checks itself, and each
-default is written once, in its class.
+Each table checks itself, and each default is written once, in its class.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
-import math
 import os
 import ssl
-import types
-import typing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import tomli
 
 from shared.errors import ProfileError
+from shared.profile_table import ProfileTable, check_database_name, expand, read, shown, typed
 
-#: longest name of a file that Linux takes, and of a database that MySQL takes
-FILE_NAME_BYTES, DATABASE_NAME_LENGTH = 255, 64
 #: longest name of a topic: a file's, with room for what is put behind it
 TOPIC_NAME_LENGTH = 200
-#: a wrong value is shown up to so many characters
-SHOWN_LENGTH = 60
 #: days that a record may be kept: a minute or two, a century
 RETENTION_DAYS = (0.001, 36_500.0)
-
 #: SPUs that may keep one topic
 MOST_REPLICAS = 32
-WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileTable:
-    """One table of a profile: its fields are the keys it may have, those without a default the keys it must have."""
-
-    def check(self, name: str) -> None:
-        """Raise ProfileError when values of the right type do not fit; `name` is the table's, and ends in a dot."""
-
-
-T = TypeVar("T", bound=ProfileTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +33,6 @@ class Tls(ProfileTable):
     #: PEM files of this client's certificate and key, when the server asks for one
     cert: str | None = None
     key: str | None = None
-    #: whether a server that was not verified, and is not on this machine, may get the password itself
-    send_password_unverified: bool = False
 
     @property
     def verified(self) -> bool:
@@ -69,7 +42,7 @@ class Tls(ProfileTable):
     def check(self, name: str) -> None:
         modes = ("off", "required", "verify-ca", "verify-identity")
         if self.mode not in modes:
-            raise ProfileError(f"{name}mode must be one of {', '.join(modes)}, not {_shown(self.mode)}")
+            raise ProfileError(f"{name}mode must be one of {', '.join(modes)}, not {shown(self.mode)}")
         if self.verified and self.ca is None:
             raise ProfileError(f'{name}mode = "{self.mode}" needs {name}ca')
         if (self.cert is None) != (self.key is None):
@@ -97,6 +70,14 @@ class Tls(ProfileTable):
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseTls(Tls):
+    """Says how the connection to a MySQL server is encrypted, and what is verified."""
+
+    #: whether a server that was not verified, and is not on this machine, may get the password itself
+    send_password_unverified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterTls(Tls):
     """Says how the connection to a Fluvio cluster is encrypted, and what is verified."""
 
@@ -105,7 +86,7 @@ class ClusterTls(Tls):
 
     def check(self, name: str) -> None:
         if self.mode not in ("required", "verify-identity"):
-            raise ProfileError(f"{name}mode must be required or verify-identity, not {_shown(self.mode)}")
+            raise ProfileError(f"{name}mode must be required or verify-identity, not {shown(self.mode)}")
         missing = [key for key in ("domain", "ca", "cert", "key") if self.verified and getattr(self, key) is None]
         if missing:
             raise ProfileError(f'{name}mode = "{self.mode}" needs {name}{missing[0]}')
@@ -123,7 +104,7 @@ class Database(ProfileTable):
     password: str | None = None
     #: name of the environment variable that holds the password
     password_env: str | None = None
-    tls: Tls | None = None
+    tls: DatabaseTls | None = None
 
     def secret(self) -> str:
         """Read the password. Raises ProfileError when password_env names a variable that is not set."""
@@ -145,11 +126,11 @@ class Database(ProfileTable):
         if self.password is not None and self.password_env is not None:
             raise ProfileError(f"{name}password and {name}password_env exclude each other")
         if not 0 < self.port < 65536:
-            raise ProfileError(f"{name}port must be between 1 and 65535, not {_shown(self.port)}")
+            raise ProfileError(f"{name}port must be between 1 and 65535, not {shown(self.port)}")
         try:
             self.host.encode("idna")
         except UnicodeError as error:
-            raise ProfileError(f"{name}host cannot be the name of a machine: {_shown(self.host)} ({error})") from None
+            raise ProfileError(f"{name}host cannot be the name of a machine: {shown(self.host)} ({error})") from None
         if self.unix_socket is not None:
             expand(self.unix_socket, f"{name}unix_socket")
 
@@ -193,9 +174,9 @@ class TopicSettings(ProfileTable):
 
     def check(self, name: str) -> None:
         if self.backend not in ("embedded", "fluvio"):
-            raise ProfileError(f'{name}backend must be "embedded" or "fluvio", not {_shown(self.backend)}')
+            raise ProfileError(f'{name}backend must be "embedded" or "fluvio", not {shown(self.backend)}')
         if set(self.name) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
-            raise ProfileError(f"{name}name may hold lower-case letters, digits and '-', not {_shown(self.name)}")
+            raise ProfileError(f"{name}name may hold lower-case letters, digits and '-', not {shown(self.name)}")
         if len(self.name) > TOPIC_NAME_LENGTH:
             raise ProfileError(f"{name}name may have {TOPIC_NAME_LENGTH} characters, not {len(self.name)}")
         expand(self.path, f"{name}path")
@@ -205,7 +186,7 @@ class TopicSettings(ProfileTable):
         if self.tls is not None and self.endpoint is None:
             raise ProfileError(f"[{name}tls] needs {name}endpoint; the active Fluvio profile has TLS of its own")
         if not 1 <= self.replication <= MOST_REPLICAS:
-            raise ProfileError(f"{name}replication must be 1 to {MOST_REPLICAS}, not {_shown(self.replication)}")
+            raise ProfileError(f"{name}replication must be 1 to {MOST_REPLICAS}, not {shown(self.replication)}")
         shortest, longest = RETENTION_DAYS
         if self.retention_days is not None and not shortest <= self.retention_days <= longest:
             raise ProfileError(f"{name}retention_days must be {shortest} to {longest:g}, not {self.retention_days}")
@@ -217,90 +198,15 @@ class TopicSettings(ProfileTable):
                 raise ProfileError(f"{name}{key} is for the producer's profile, which writes the topic")
 
 
-def load(path: str | Path, kind: type[T]) -> T:
-    """Read the profile of the program whose profiles are of this class. Raises ProfileError."""
-    return _typed(path, _read(path), kind)
-
-
 def load_topic(path: str | Path) -> TopicSettings:
     """Read the [topic] of any program's profile. Raises ProfileError."""
-    found = _read(path)
-    return _typed(path, {"topic": found["topic"]} if "topic" in found else {}, _AnyProfile).topic
+    found = read(path)
+    return typed(path, {"topic": found["topic"]} if "topic" in found else {}, _AnyProfile).topic
 
 
 @dataclass(frozen=True, slots=True)
 class _AnyProfile(ProfileTable):
     topic: TopicSettings
-
-
-def _read(path: str | Path) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            return tomli.load(file)
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, OSError):
-            raise ProfileError(f"cannot read profile {path}: {error.strerror}") from None
-        raise ProfileError(f"profile {path} is not valid TOML: {_cut(' '.join(str(error).split()))}") from None
-
-
-def _typed(path: str | Path, table: dict[str, Any], kind: type[T]) -> T:
-    try:
-        return _build(table, kind, "")
-    except ProfileError as error:
-        raise ProfileError(f"{error} (profile {path})") from None
-
-
-def _build(table: dict[str, Any], kind: type[T], prefix: str) -> T:
-    """Turn one TOML table into its class; `prefix` is the dotted name so far, for messages."""
-    hints = typing.get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for key in table:
-        if key not in fields:
-            raise ProfileError(f"unknown key {prefix}{_cut(key)}; known here: {', '.join(fields)}")
-    values: dict[str, Any] = {}
-    for name, field in fields.items():
-        if name in table:
-            values[name] = _convert(table[name], hints[name], prefix + name)
-        elif field.default is dataclasses.MISSING:
-            if dataclasses.is_dataclass(hints[name]):
-                raise ProfileError(f"missing table [{prefix}{name}]")
-            raise ProfileError(f"missing key {prefix}{name}")
-    built = kind(**values)
-    built.check(prefix)
-    return built
-
-
-def _convert(value: Any, hint: Any, name: str) -> Any:
-    if isinstance(hint, types.UnionType):
-        hint = next(option for option in typing.get_args(hint) if option is not type(None))
-    if dataclasses.is_dataclass(hint):
-        if not isinstance(value, dict):
-            raise ProfileError(f"{name} must be a table")
-        return _build(value, typing.cast(type[ProfileTable], hint), name + ".")
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise ProfileError(f"{name} must be a list of database names")
-        return tuple(value)
-    if hint is float and type(value) is int and abs(value) < 1 << 53:
-        return float(value)
-    if type(value) is not hint or (hint is float and not math.isfinite(value)):
-        raise ProfileError(f"{name} must be {WORDS[hint]}, not {_shown(value)}")
-    if hint is str:
-        _check_text(value, name)
-    return value
-
-
-def _check_text(value: str, name: str) -> None:
-    if "\0" in value:
-        raise ProfileError(f"{name} holds a NUL character")
-    if not value and not name.endswith("password"):
-        raise ProfileError(f"{name} is empty")
-
-
-def check_database_name(database: str, name: str) -> None:
-    """Raise ProfileError when no database can have this name; `name` is the key that holds it."""
-    if not 0 < len(database) <= DATABASE_NAME_LENGTH or "\0" in database or database.endswith(" "):
-        raise ProfileError(f"{name} holds {_shown(database)}, which cannot be the name of a database")
 
 
 def _is_loopback(host: str) -> bool:
@@ -310,31 +216,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def expand(path: str, name: str) -> Path:
-    """Replace the ~ of a path by a home. Raises ProfileError, which says `name`, for one that cannot exist."""
-    try:
-        expanded = Path(path).expanduser()
-    except RuntimeError:
-        raise ProfileError(f"{name} names the home of a user that is not known: {_shown(path)}") from None
-    if any(len(os.fsencode(part)) > FILE_NAME_BYTES for part in expanded.parts):
-        raise ProfileError(f"{name} holds a name of more than {FILE_NAME_BYTES} bytes: {_shown(path)}")
-    return expanded
-
-
 def _refuse_passphrase() -> str:
     # without this OpenSSL would ask on the terminal, and wait
     raise ProfileError("the client's key has a passphrase, which nobody is there to type; store the key without one")
-
-
-def _shown(value: Any) -> str:
-    """A value from the profile for a message; of an array or a table only that it is one."""
-    if isinstance(value, (dict, list)):
-        return "a table" if isinstance(value, dict) else "an array"
-    try:
-        return _cut(repr(value))
-    except ValueError:  # a whole number of thousands of digits
-        return "one of so many digits"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 3] + "..."

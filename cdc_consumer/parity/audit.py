@@ -35,7 +35,7 @@ from cdc_consumer.parity.witness.cascades import silent_cascades
 from cdc_consumer.parity.witness.history import History
 from shared.errors import AuditError, TableMovedError
 from shared.filters import DatabaseFilter
-from shared.profile import expand
+from shared.profile_table import expand
 
 #: a follower lacks most of a table when the leader has more times its rows
 LACKING = 4

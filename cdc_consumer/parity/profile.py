@@ -9,7 +9,8 @@ from pathlib import Path
 
 from shared.errors import ProfileError
 from shared.filters import SYSTEM_DATABASE, check_filters, check_system_database
-from shared.profile import Database, Filters, ProfileTable, TopicSettings, expand, load
+from shared.profile import Database, Filters, TopicSettings
+from shared.profile_table import ProfileTable, expand, load
 
 #: two times of day
 WINDOW = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from shared.profile import TopicSettings, expand
+from shared.profile import TopicSettings
+from shared.profile_table import expand
 from shared.topic.record import Record, Sealed
 
 __all__ = ["Record", "Sealed", "TopicReader", "TopicWriter", "open_reader", "open_writer"]

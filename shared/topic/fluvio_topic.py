@@ -17,7 +17,8 @@ from shared.errors import (
     TopicLinkError,
     TopicMissingError,
 )
-from shared.profile import TopicSettings, expand
+from shared.profile import TopicSettings
+from shared.profile_table import expand
 from shared.topic import fluvio_worker as worker
 from shared.topic.fluvio_client import BATCH_BYTES, RECORD_OVERHEAD, REQUEST_OVERHEAD, FluvioFailure
 from shared.topic.fluvio_parts import Joiner, place, split, whole_end, whole_start

@@ -22,7 +22,7 @@ from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.schema.read import read_tables
 from cdc_consumer.parity.servers.connection import ServerConnection
 from docker.local.mysql_servers import Server
-from shared.profile import Database, Tls
+from shared.profile import Database, DatabaseTls
 
 #: without shrinking, which would take minutes
 RANDOM = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
@@ -252,7 +252,7 @@ def test_findings_are_those_of_a_comparison_in_python(parity: Parity) -> None:
 
 @pytest.fixture
 def reader(follower: Server) -> Iterator[ServerConnection]:
-    found = ServerConnection("follower", Database("root", follower.host, follower.port, tls=Tls("off")))
+    found = ServerConnection("follower", Database("root", follower.host, follower.port, tls=DatabaseTls("off")))
     yield found
     found.close()
 

@@ -29,7 +29,7 @@ from cdc_consumer.sql.positions import Mark
 from docker.local.mysql_servers import LEADER, Server
 from shared.errors import HistoryError, ServerGoneError, TopicLinkError
 from shared.events import Position
-from shared.profile import Database, Tls
+from shared.profile import Database, DatabaseTls
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(20))"
 
@@ -70,7 +70,7 @@ def connect(leader: Server) -> Iterator[Callable[..., LeaderConnection]]:
 
 
 def address(server: Server) -> Database:
-    return Database(host=server.host, port=server.port, user="root", tls=Tls(mode="off"))
+    return Database(host=server.host, port=server.port, user="root", tls=DatabaseTls(mode="off"))
 
 
 def position(server: Server, *, files: int = 0, more: int = 0) -> str:

@@ -17,7 +17,7 @@ from cdc_consumer.parity.servers.pair import LeaderConnection
 from cdc_consumer.parity.suspects import settle
 from docker.local.mysql_servers import LEADER, PLAIN, Server
 from shared.events import Position
-from shared.profile import Database, Tls
+from shared.profile import Database, DatabaseTls
 
 #: by GTIDs on the leader
 OPTIONS = {True: LEADER, False: ("--binlog-row-metadata=FULL", *PLAIN)}
@@ -147,7 +147,7 @@ def test_a_table_whose_creation_hangs_is_not_different(slow: Replication, gtids:
 
 @pytest.fixture
 def connection(slow: Replication) -> Iterator[LeaderConnection]:
-    address = Database(host=slow.leader.host, port=slow.leader.port, user="root", tls=Tls(mode="off"))
+    address = Database(host=slow.leader.host, port=slow.leader.port, user="root", tls=DatabaseTls(mode="off"))
     with ExitStack() as stack:
         found = LeaderConnection(address)
         stack.callback(found.close)

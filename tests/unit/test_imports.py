@@ -21,7 +21,7 @@ EDGES = {
     "pymysqlreplication": {"cdc_producer/connection.py"},
     "zstandard": {"cdc_producer/decode/payload.py", "shared/topic/batch.py"},
     "orjson": {"cdc_producer/decode/columns.py", "shared/decode.py", "shared/events.py"},
-    "tomli": {"shared/profile.py"},
+    "tomli": {"shared/profile_table.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
     "pyspark": {"cdc_consumer/parity/spark/java.py", "cdc_consumer/parity/spark/context.py"},
     "sqlite3": {"shared/topic/embedded.py", "shared/topic/embedded_file.py", "cdc_consumer/parity/state.py"},

@@ -11,21 +11,21 @@ from kit.rogue import Rogue, server_that_says
 
 from shared import mysql
 from shared.mysql import MySQLError, connect, error_text, is_link_error
-from shared.profile import Database, Tls
+from shared.profile import Database, DatabaseTls
 
 PASSWORD = "a password that nobody may have"
 PLUGINS = ("mysql_clear_password", "dialog", "sha256_password", "caching_sha2_password", "mysql_old_password")
 
 
-def refusal(rogue: Rogue, tls: Tls | None, host: str = Rogue.host) -> str:
+def refusal(rogue: Rogue, tls: DatabaseTls | None, host: str = Rogue.host) -> str:
     with pytest.raises(MySQLError) as caught:
         connect(Database("fluvio", host, rogue.port, password=PASSWORD, tls=tls))
     return error_text(caught.value)
 
 
-@pytest.mark.parametrize("tls", [None, Tls(mode="off")], ids=["by default", "off"])
+@pytest.mark.parametrize("tls", [None, DatabaseTls(mode="off")], ids=["by default", "off"])
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_a_server_that_asks_for_the_password_does_not_get_it(plugin: str, tls: Tls | None) -> None:
+def test_a_server_that_asks_for_the_password_does_not_get_it(plugin: str, tls: DatabaseTls | None) -> None:
     with Rogue(plugin) as rogue:
         assert "asks for the password itself and has not proved who it is" in refusal(rogue, tls)
     assert PASSWORD.encode() not in rogue.heard
@@ -34,7 +34,7 @@ def test_a_server_that_asks_for_the_password_does_not_get_it(plugin: str, tls: T
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_it_does_not_get_it_through_its_own_encryption(plugin: str, tmp_path: Path) -> None:
     """Nobody is verified, so the certificate may be anybody's; also when it greets with what it wants."""
-    for tls in (None, Tls(mode="required")):
+    for tls in (None, DatabaseTls(mode="required")):
         for greets_with in ("mysql_native_password", plugin):
             with Rogue(plugin, greets_with=greets_with, tls=write_certificate(tmp_path)) as rogue:
                 refusal(rogue, tls)
@@ -43,7 +43,7 @@ def test_it_does_not_get_it_through_its_own_encryption(plugin: str, tmp_path: Pa
 
 def test_encryption_that_is_required_is_not_given_up() -> None:
     with Rogue("mysql_clear_password") as rogue:
-        assert "SSL is required" in refusal(rogue, Tls(mode="required", send_password_unverified=True))
+        assert "SSL is required" in refusal(rogue, DatabaseTls(mode="required", send_password_unverified=True))
     assert PASSWORD.encode() not in rogue.heard
 
 
@@ -51,14 +51,17 @@ def test_a_certificate_that_is_not_the_one_expected(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     expected, shown = write_certificate(tmp_path), write_certificate(tmp_path / "other")
     with Rogue("mysql_clear_password", tls=shown) as rogue:
-        assert "certificate" in refusal(rogue, Tls(mode="verify-ca", ca=str(expected.cert)))
+        assert "certificate" in refusal(rogue, DatabaseTls(mode="verify-ca", ca=str(expected.cert)))
     assert PASSWORD.encode() not in rogue.heard
 
 
 @pytest.mark.parametrize("plugin", PLUGINS[:4])
 def test_who_says_so_gives_it_away(plugin: str) -> None:
     """Which also shows that this server can get it: in words for a server elsewhere, and on this machine."""
-    for tls, host in ((Tls(mode="off", send_password_unverified=True), Rogue.host), (Tls(mode="off"), "127.0.0.1")):
+    for tls, host in (
+        (DatabaseTls(mode="off", send_password_unverified=True), Rogue.host),
+        (DatabaseTls(mode="off"), "127.0.0.1"),
+    ):
         with Rogue(plugin) as rogue:
             refusal(rogue, tls, host)
         assert PASSWORD.encode() in rogue.heard
