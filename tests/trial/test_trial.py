@@ -9,6 +9,7 @@ import pytest
 from trial.cases import Case, equal_cases, load_cases, together
 from trial.contents import contents
 from trial.invent.inventor import invent
+from trial.invent.settings import VALUES
 from trial.script import FIRST, Step
 from trial.trial import SYSTEM_DATABASE, Trial
 from trial.verdict import AS_NATIVE, EQUAL, STOPPED, judge
@@ -45,6 +46,27 @@ def test_what_is_invented(trial: Trial, seed: int) -> None:
     tried = trial.run(invent(random.Random(seed), STATEMENTS))
     assert tried.verdict.kind in (EQUAL, AS_NATIVE, STOPPED), f"make trial SECONDS=1 SEED={seed}\n{tried.verdict}"
     assert tried.refused < len(tried.steps) / 2
+
+
+def test_every_setting_of_a_session(trial: Trial) -> None:
+    """Definitions and rows made under values of each; what is invented has the other values too."""
+    steps = []
+    for number, (name, value) in enumerate((name, value) for name, values in VALUES for value in values[:4][::-2]):
+        session = f"{name} {number}"
+        statements = (
+            f"SET {name} = {value}",
+            f"CREATE TABLE t{number} (id INT AUTO_INCREMENT PRIMARY KEY, ts TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
+            " c VARCHAR(9) DEFAULT 'x', d REAL, g VARCHAR(20) AS (DATE_FORMAT(ts, '%d %H')) STORED)",
+            f"INSERT INTO t{number} (c, d) VALUES ('a', 1 / 3), ('b', 0.1)",
+            f"CREATE VIEW v{number} AS SELECT 'é' || 'b' AS a, ts FROM t{number}",
+            f"ALTER TABLE t{number} ADD e DATE DEFAULT '2024-01-01' AFTER id",
+            "COMMIT",
+        )
+        steps += [Step(session, statement.encode()) for statement in statements]
+    tried = trial.run(steps)
+    assert tried.verdict.kind in (EQUAL, AS_NATIVE), f"{tried.verdict}\n{tried.stop()}"
+    refused = {step.session: error for step, error in zip(steps, tried.played.errors, strict=True) if error}
+    assert len(refused) < 5, refused
 
 
 SCHEMA = """SET sql_mode = '' ;;

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 CREATE TABLE s (day INT, start TIME, PRIMARY KEY (day, start));
 INSERT INTO s VALUES (1,'09:00:00'),(1,'10:00:00'),(2,'09:00:00');
 DELETE FROM s WHERE day=1 AND start='10:00:00';

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 SET sql_mode='';
 CREATE TABLE t (c FLOAT(10,5), d FLOAT(10,2) UNSIGNED);
 INSERT INTO t VALUES (99999.999999, 99999999.999);

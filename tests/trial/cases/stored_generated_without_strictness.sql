@@ -1,5 +1,4 @@
 # expect: equal
-# red
 CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10), c VARCHAR(3) AS (a) STORED);
 INSERT IGNORE INTO t (id, a) VALUES (1,'toolong');
 SET sql_mode = '';
