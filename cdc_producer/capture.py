@@ -14,20 +14,32 @@ the transaction's end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring as json_string
 from typing import Any
 
+from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
+from cdc_producer.decode.short import EVENTS, ROWS_INDEX, Short, read_short
 from cdc_producer.decode.table_decoders import Table, Tables
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import START_ANEW, Resume
 from shared.errors import LeaderError, UnsupportedError
-from shared.events import Draft, Heartbeat, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
+from shared.events import (
+    NO_SESSION,
+    Draft,
+    Heartbeat,
+    Position,
+    Query,
+    Transaction,
+    heartbeat_json,
+    query_json,
+    resource_uri,
+)
 from shared.filters import DatabaseFilter
 from shared.statements.create_table import empty_table
 from shared.statements.heads import read_statement
@@ -35,6 +47,8 @@ from shared.values import UTF8_CHARSETS
 
 #: a table id that only ends a statement
 DUMMY_TABLE = 0xFFFFFF
+#: the type of an event that may begin a short transaction, as it stands in its header
+SHORT_BEGINS = (bytes([EventType.GTID]), bytes([EventType.ANONYMOUS_GTID]))
 #: classes of statement that are not replicated: accounts are the follower's own, the others change no data
 NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY", "TRANSACTION"})
 #: kinds of statement whose head the leader writes anew, in utf8mb4, whatever the client's character set
@@ -63,7 +77,7 @@ class Capture:
         #: "" outside BEGIN .. COMMIT, else "BEGIN" or "XA"
         self._block = ""
         #: what the rows of the transaction in hand tell of the session that wrote them
-        self._session: dict[str, Any] = {}
+        self._session: Mapping[str, Any] = NO_SESSION
         self._skip = False
         #: whether the last operation published still waits for its transaction's end
         self._open = False
@@ -94,6 +108,39 @@ class Capture:
             EventType.FORMAT_DESCRIPTION: self._describe,
             EventType.PREVIOUS_GTIDS: self._rotate,
         }
+
+    def take(self, reader: BinlogReader, packets: Sequence[bytes]) -> None:
+        """Take the next packets from the leader, which `reader` reads. Raises what `feed` raises."""
+        first = 0
+        while first < len(packets):
+            short = None
+            if packets[first][4:5] in SHORT_BEGINS and self._is_plain:
+                short = read_short(packets, first, reader, self._tables)
+            if short is None:
+                for event in reader.read(packets[first]):
+                    self.feed(event)
+                first += 1
+            else:
+                self._take_short(short)
+                reader.position = short.end
+                first += EVENTS
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing of the next transaction is to be skipped or has to wait."""
+        resume = self._resume
+        at_rest = self._transaction is None and not self._outgoing.decoding
+        return at_rest and resume.transaction is None and resume.gtids is None
+
+    def _take_short(self, short: Short) -> None:
+        """Do at once what `feed` does with its events one by one."""
+        if short.table is not None:
+            self.sequence += 1
+            draft = Draft(short.table.uri, short.rows, short.transaction, ROWS_INDEX, short.session)
+            self._outgoing.add_encoded(draft.encode(short.json, self.sequence, short.end.offset), short.source)
+            self._told = short.end
+        self.edge = short.end
+        self._last = short.transaction
 
     def feed(self, event: BinlogEvent) -> None:
         """Take the next binlog event.
@@ -155,7 +202,7 @@ class Capture:
             raise LeaderError(
                 f"the transaction before {event.where()} has no end in the binlog; the leader lost part of it"
             )
-        self._transaction = read_transaction(event)
+        self._transaction = read_transaction(event.type, event.body, event.start)
         self._index = 0
         # A restart of the leader gives table ids to other tables.
         self._maps.clear()
@@ -211,7 +258,7 @@ class Capture:
         text = query_text(event)
         if text == b"BEGIN" or text.startswith(b"XA START"):
             self._block = "BEGIN" if text == b"BEGIN" else "XA"
-            self._session = rows_session(read_query(event))
+            self._session = rows_session(event.body)
         elif text == b"COMMIT":
             self._end(event)
         elif text.startswith(b"ROLLBACK"):
@@ -314,7 +361,7 @@ class Capture:
         if self._held is not None:
             self._publish(*self._held, None)
         # a Query tells its own session
-        session = self._session if isinstance(operation, RowsOperation) else {}
+        session = self._session if isinstance(operation, RowsOperation) else NO_SESSION
         draft = Draft(uri, Position(event.file, event.start), self._transaction, self._index, session)
         self._held = draft, operation
 

@@ -8,6 +8,7 @@ leaves no hole behind it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -72,6 +73,11 @@ class Outgoing:
         while self._waiting_bytes > MAX_WAITING:
             self.advance()
 
+    def add_encoded(self, value: bytes, source: Sequence[bytes]) -> None:
+        """Take the next record while nothing is being decoded: its JSON and its binlog events, with checksums."""
+        assert not self._waiting
+        self._keep(seal(value, source, checksums=True) if self._raw else seal(value))
+
     def advance(self, wait: bool = True) -> None:
         """Get on with what is being decoded; with `wait` give a decoder a moment when there is nothing left to do here.
 
@@ -122,9 +128,11 @@ class Outgoing:
             self._waiting_bytes -= operation.size
             source = operation.source if self._raw else ()
             checksums = bool(source) and source[0].checksummed
-            record = seal(draft.encode(operation.json, sequence, end), [event.raw for event in source], checksums)
-            self._records.append(record)
-            self._bytes += record.size
+            self._keep(seal(draft.encode(operation.json, sequence, end), [event.raw for event in source], checksums))
+
+    def _keep(self, record: Sealed) -> None:
+        self._records.append(record)
+        self._bytes += record.size
 
     def __enter__(self) -> Outgoing:
         return self

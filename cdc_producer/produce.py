@@ -159,9 +159,11 @@ class Attempt:
         try:
             if not self._arrived():
                 return
-            for raw in self._connection.events():
-                for event in self._reader.read(raw):
-                    self._capture.feed(event)
+            packets: list[bytes] = []
+            try:
+                packets.extend(self._connection.events())
+            finally:
+                self._capture.take(self._reader, packets)
         except LeaderError as error:
             # What came before it is whole and belongs into the topic.
             self._outgoing.finish()

@@ -25,7 +25,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from json.encoder import encode_basestring as json_string
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ from urllib.parse import quote
 
 import orjson
 
+#: of rows whose session is as usual
+NO_SESSION: Mapping[str, Any] = MappingProxyType({})
 #: one value as it stands in an event: "Null", or one variant's name with its payload; shared/values.py opens it
 Value = Any
 
@@ -113,7 +115,7 @@ class Rows(NamedTuple):
     key: tuple[str, ...]
     foreign_key_checks: bool
     #: variables of the leader's session that a generated column may depend on; empty where they are usual
-    session: Mapping[str, Any] = MappingProxyType({})
+    session: Mapping[str, Any] = NO_SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +166,16 @@ def transaction_json(transaction: Transaction, index: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """Holds what stands around an operation in its event, as far as it is known when the operation is read."""
 
     #: JSON text of the key `uri`
     uri: str
     position: Position
     transaction: Transaction | None
-    index: int
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs
     #: of rows: variables of the leader's session that a generated column may depend on
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: Mapping[str, Any] = NO_SESSION
 
     def encode(self, operation: bytes | memoryview, sequence: int, end: int | None) -> bytes:
         """Return the record's bytes.
@@ -187,7 +188,7 @@ class Draft:
             closing = "}}" if end is None else f',"end":{end}}}}}'
             tail = "," + transaction_json(self.transaction, self.index) + closing
         if self.session:
-            tail = f',"session":{orjson.dumps(self.session).decode()}{tail}'
+            tail = f',"session":{orjson.dumps(dict(self.session)).decode()}{tail}'
         name, offset = json_string(self.position.file), self.position.offset
         head = f'{{"uri":{self.uri},"sequence":{sequence},"bn_file":{{"fileName":{name},"offset":{offset}}}'
         return b"".join((head.encode(), operation, tail.encode()))

@@ -34,7 +34,8 @@ class BinlogReader:
 
     def __init__(self, start: Position) -> None:
         self.position = start
-        self._checksums = False
+        #: whether events end with a checksum
+        self.checksums = False
 
     def read(self, raw: bytes) -> Iterable[BinlogEvent]:
         """Return the events in one packet: one, or all those of a compressed transaction.
@@ -76,12 +77,12 @@ class BinlogReader:
             algorithm = raw[-CHECKSUM_SIZE - 1]
             if algorithm > 1:
                 raise ValueError(f"unknown checksum algorithm {algorithm}")
-            self._checksums = algorithm == 1
-            matches = matches or not self._checksums
+            self.checksums = algorithm == 1
+            matches = matches or not self.checksums
         elif kind == EventType.ROTATE and not matches:
             # The first one comes before the description, so only trying tells.
             return raw[HEADER_SIZE:]
-        elif not self._checksums and kind != EventType.ROTATE:
+        elif not self.checksums and kind != EventType.ROTATE:
             return raw[HEADER_SIZE:]
         if not matches:
             raise UnsupportedError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from struct import Struct
 from uuid import UUID
 
-from cdc_producer.decode.binlog_event import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import EventType
 from cdc_producer.decode.cursor import Cursor
 from shared.decode import LATEST_TIME
-from shared.errors import UnsupportedError
 from shared.events import Transaction
 
 FIXED = Struct("<B16sqBqq")  # flags, uuid, number, 2, last_committed, sequence_number
@@ -20,36 +20,43 @@ HAS_ORIGINAL_TIME = 1 << 55
 MAX_NUMBER = (1 << 63) - 1
 
 
-def read_transaction(event: BinlogEvent) -> Transaction:
-    """The transaction that a GTID, ANONYMOUS_GTID or GTID_TAGGED event begins."""
-    if event.type == EventType.GTID_TAGGED:
-        return _tagged(event)
-    cursor = Cursor(event.body)
-    _, uuid, number, _, committed, sequence = FIXED.unpack(cursor.take(FIXED.size))
-    time = cursor.number(7) & (HAS_ORIGINAL_TIME - 1)
-    named = None if event.type == EventType.ANONYMOUS_GTID else uuid
-    return _transaction(event, named, "", number, time, committed, sequence)
+def read_transaction(kind: int, body: bytes, begin: int) -> Transaction:
+    """Read the transaction that a GTID, ANONYMOUS_GTID or GTID_TAGGED event at offset `begin` opens.
+
+    Raises what UNREADABLE lists.
+    """
+    if kind == EventType.GTID_TAGGED:
+        return _tagged(body, begin)
+    _, uuid, number, _, committed, sequence = FIXED.unpack_from(body)
+    if len(body) < FIXED.size + 7:
+        raise ValueError("it ends before the time of its commit")
+    time = int.from_bytes(body[FIXED.size : FIXED.size + 7], "little") & (HAS_ORIGINAL_TIME - 1)
+    source = None if kind == EventType.ANONYMOUS_GTID else _uuid_text(uuid)
+    return _transaction(source, number, begin, time, committed, sequence)
 
 
-def _transaction(
-    event: BinlogEvent, uuid: bytes | None, tag: str, number: int, time: int, committed: int, sequence: int
-) -> Transaction:
-    """`uuid` is None without a GTID; `tag` is empty or ends in a colon; `time` in microseconds since 1970."""
-    if (uuid is not None and number < 1) or committed < 0 or sequence < 0 or time > LATEST_TIME:
+@lru_cache(maxsize=64)
+def _uuid_text(uuid: bytes) -> str:
+    return str(UUID(bytes=uuid))
+
+
+def _transaction(source: str | None, number: int, begin: int, time: int, committed: int, sequence: int) -> Transaction:
+    """`source` is what stands before the GTID's number, None without a GTID; `time` in microseconds since 1970."""
+    if (source is not None and number < 1) or committed < 0 or sequence < 0 or time > LATEST_TIME:
         raise ValueError(f"impossible numbers {number}, {committed}, {sequence}, {time}")
-    gtid = None if uuid is None else f"{UUID(bytes=uuid)}:{tag}{number}"
-    return Transaction(gtid, event.start, time, (committed, sequence))
+    gtid = None if source is None else f"{source}:{number}"
+    return Transaction(gtid, begin, time, (committed, sequence))
 
 
-def _tagged(event: BinlogEvent) -> Transaction:
+def _tagged(body: bytes, begin: int) -> Transaction:
     """MySQL's own serialization: a version, the size, then (field id, value) pairs in rising order of id.
 
     Source: MySQL's libs/mysql/serialization and Gtid_event::define_fields, read beside the bytes of a 9.7 leader.
     """
-    cursor = Cursor(event.body)
+    cursor = Cursor(body)
     version = _varlen(cursor)
     if version != 1:
-        raise UnsupportedError(f"tagged GTID at {event.where()} has unknown format {version}")
+        raise ValueError(f"unknown format {version}")
     _varlen(cursor)  # size
     _varlen(cursor)  # the last field that must be understood
     fields: dict[int, int] = {}
@@ -66,7 +73,8 @@ def _tagged(event: BinlogEvent) -> Transaction:
     number, committed, sequence = (fields[field] >> 1 for field in (2, 4, 5))
     if tag and not TAG.fullmatch(tag):
         raise ValueError(f"{tag!r} is no tag")
-    return _transaction(event, uuid, f"{tag}:" if tag else "", number, fields[6], committed, sequence)
+    source = f"{_uuid_text(uuid)}:{tag}" if tag else _uuid_text(uuid)
+    return _transaction(source, number, begin, fields[6], committed, sequence)
 
 
 def _varlen(cursor: Cursor) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct
+from types import MappingProxyType
 from typing import Any
 
 from cdc_producer.decode.binlog_event import BinlogEvent
@@ -165,17 +168,25 @@ READERS = {
 COMPUTING_MODES = 1 << 6 | 1 << 32
 
 
-def rows_session(begin: QueryEvent) -> dict[str, Any]:
-    """Return what the BEGIN of a transaction tells of the session that generated columns of its rows were computed in.
+def rows_session(begin: bytes) -> Mapping[str, Any]:
+    """Return what the body of a BEGIN tells of the session that generated columns of its rows were computed in.
 
     The leader writes a time zone only when the session used it.
     """
+    return _rows_session(begin[FIXED.size : FIXED.size + int.from_bytes(begin[11:13], "little")])
+
+
+@lru_cache(maxsize=1024)
+def _rows_session(variables: bytes) -> Mapping[str, Any]:
+    """The same of its status variables alone, which most transactions have in common."""
+    status = _Status(variables, 0)
+    status.read()
     session: dict[str, Any] = {}
-    if begin.session.get("time_zone", "+00:00") != "+00:00":
-        session["time_zone"] = begin.session["time_zone"]
-    if modes := begin.session.get("sql_mode", 0) & COMPUTING_MODES:
+    if status.session.get("time_zone", "+00:00") != "+00:00":
+        session["time_zone"] = status.session["time_zone"]
+    if modes := status.session.get("sql_mode", 0) & COMPUTING_MODES:
         session["sql_mode"] = modes
-    return session
+    return MappingProxyType(session)
 
 
 def require_understood(query: QueryEvent, where: str) -> None:

@@ -22,7 +22,7 @@ from fuzz.targets import TARGETS  # noqa: E402
 from fuzz.worker import LARGEST, LENGTH, Totals, work  # noqa: E402
 
 #: seconds without a report after which a worker is killed: it hangs where no signal reaches it
-PATIENCE = 60.0
+PATIENCE = 600.0
 FOUND = Path(__file__).with_name("found")
 
 
@@ -102,11 +102,13 @@ def fuzz(name: str, runs: int, *, engine: str = "plain", number: int = 0, worker
             multiprocessing.connection.wait([worker.reports for worker in running], 1.0)
             done += [worker for worker in running if not worker.look()]
             running = [worker for worker in running if worker not in done]
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
     finally:
         for worker in running:
             worker.kill()
     totals = Totals()
-    for worker in done:
+    for worker in (*done, *running):
         totals.add(worker.totals)
     return totals
 
