@@ -261,7 +261,7 @@ def _read_names(width: _Width, table: bytes, keys: bytes, first: int) -> tuple[s
     names = []
     for offset, length in width.key.iter_unpack(table):
         name = keys[offset - first : offset - first + length]
-        if offset < first or len(name) != length:
+        if offset < first or offset - first + length > len(keys):
             raise ValueError("a key is not among the keys")
         names.append(_text(name))
     if len(set(names)) != len(names):

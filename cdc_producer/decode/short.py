@@ -1,4 +1,4 @@
-"""Short transactions: the five binlog events of one that changes one table, read at once.
+"""Reads short transactions at once: the five binlog events of one that changes one table.
 
 Most transactions are a GTID, BEGIN, a table map, one rows event and an XID. Whatever is not exactly that, or is not as
 it should be, is left to the reader of single events, which knows what to say of it.

@@ -40,7 +40,7 @@ STATEMENTS = (
     "CREATE PROCEDURE d.p () SELECT 1",
     "CREATE TRIGGER d.g BEFORE INSERT ON d.many FOR EACH ROW SET NEW.s = UPPER(NEW.s)", "DROP TRIGGER d.g",
     "SET time_zone = '+05:30', lc_time_names = 'de_DE', auto_increment_increment = 3, collation_connection = latin1_swedish_ci",
-    "CREATE TABLE d.zone (t TIMESTAMP DEFAULT '2024-01-01 00:00:00')", "CREATE DATABASE e", "DROP TABLE d.zone, d.filled",
+    "CREATE TABLE d.zone (t TIMESTAMP DEFAULT '2024-01-01 00:00:00')", "INSERT INTO d.zone VALUES (NOW())", "CREATE DATABASE e", "DROP TABLE d.zone, d.filled",
     "RENAME TABLE d.many TO e.moved, d.`é` TO e.kept", "ALTER DATABASE e CHARACTER SET latin1", "DROP DATABASE e",
     "CREATE USER u", "GRANT SELECT ON d.* TO u", "ANALYZE TABLE d.T30_year", "FLUSH TABLES",
     "SET gtid_next = 'AUTOMATIC:tag'", "INSERT INTO d.T30_year VALUES (77, 2000, 0)", "SET gtid_next = 'AUTOMATIC'",

@@ -172,6 +172,8 @@ def test_json_of_many_long_paths_is_bounded() -> None:
         b"\x0f\x0a\x08" + b"\xff" * 7 + b"\x7f",
         b"\x0e",
         b"\0" + struct.pack("<HHHHHHBHBH", 2, 20, 18, 1, 18, 1, 4, 1, 4, 1) + b"aa",
+        # an empty key that stands nowhere
+        b"\0" + struct.pack("<HHHHHHHHBHBHBH", 3, 27, 25, 1, 0xFFFF, 0, 26, 1, 4, 1, 4, 1, 4, 1) + b"ab",
     ],
 )
 def test_json_that_is_none(data: bytes) -> None:
