@@ -25,6 +25,7 @@ from cdc_consumer.parity.differences import FILE, read_differences
 from cdc_consumer.parity.model import Difference
 from cdc_consumer.parity.rows import task
 from cdc_consumer.parity.rows.plan import Sizes
+from cdc_consumer.parity.spark.context import Item, Result, Tick
 from cdc_consumer.sql.positions import NOTHING, Mark, PositionTables
 from docker.local.mysql_servers import Server
 from shared.profile import TopicSettings
@@ -53,16 +54,13 @@ class Here:
         self._rows = 0
         self._suspects = 0
 
-    def run(
-        self, tasks: Sequence[task.Task], setup: task.Setup, tick: Callable[[int, int], None]
-    ) -> list[task.Outcome]:
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item], tick: Tick) -> list[Result]:
         found = []
-        for each in tasks:
-            outcome = task.run(each, setup)
-            self._rows += outcome.compared.leader_rows
-            self._suspects += len(outcome.compared.suspects)
+        for item in items:
+            found.append(function(item))
+            rows, suspects = found[-1].counts
+            self._rows, self._suspects = self._rows + rows, self._suspects + suspects
             tick(self._rows, self._suspects)
-            found.append(outcome)
         return found
 
     def parquet(self, differences: Path, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.profile import ParityProfile
@@ -55,7 +55,12 @@ class Outcome:
     moved: bool = False
     #: a server does not answer: nothing was found out, and all is left
     gone: bool = False
-    seconds: float = field(default=0.0)
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Rows compared and suspects found."""
+        return self.compared.leader_rows, len(self.compared.suspects)
 
 
 #: suspects after which a task gives back what is left: memory stays flat where everything differs

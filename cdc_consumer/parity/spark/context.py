@@ -11,14 +11,13 @@ import zipfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
-from cdc_consumer.parity.rows.task import Outcome, Setup, Task, run
 from cdc_consumer.parity.spark import java
 
 #: what executors on other machines get
@@ -47,6 +46,19 @@ leader MAP<STRING, STRING>, follower MAP<STRING, STRING>, leader_hash STRING, fo
 stage STRING, cause STRING, copies ARRAY<BIGINT>, evidence STRUCT<proof: STRING, before: STRING, fence: STRING,
 after: STRING, follower: STRING, rounds: INT, events: ARRAY<STRUCT<sequence: BIGINT, offset: BIGINT,
 operation: STRING, position: STRING, gtid: STRING, time: BIGINT>>>"""
+
+
+class Counted(Protocol):
+    """Anything a worker returns: it tells two numbers that are summed up over all of them."""
+
+    @property
+    def counts(self) -> tuple[int, int]: ...
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result", bound=Counted)
+#: hears two sums
+Tick: TypeAlias = Callable[[int, int], None]
 
 
 class _Counts(AccumulatorParam[list[int]]):
@@ -98,19 +110,20 @@ class Spark:
                     file.write(path, path.relative_to(ROOT))
         self._context.addPyFile(str(archive))
 
-    def run(self, tasks: Sequence[Task], setup: Setup, tick: Callable[[int, int], None]) -> list[Outcome]:
-        """Run the tasks; `tick` hears several times a second how many rows were compared and suspects found, in all.
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item], tick: Tick) -> list[Result]:
+        """Call a function with each item, in the worker processes; both must be picklable.
 
-        What `tick` raises cancels them.
+        `tick` hears several times a second the sums of what all results so far have counted, those of earlier calls
+        included. What it raises cancels the rest.
         """
-        outcomes: list[Outcome] = []
+        results: list[Result] = []
         failures: list[BaseException] = []
         counts = self._counts
 
         def collect() -> None:
             try:
-                data = self._context.parallelize(tasks, len(tasks))
-                outcomes.extend(data.map(partial(_run, setup, counts)).collect())
+                data = self._context.parallelize(items, len(items))
+                results.extend(data.map(partial(_call, function, counts)).collect())
             except BaseException as error:
                 failures.append(error)
 
@@ -126,7 +139,7 @@ class Spark:
             raise
         if failures:
             raise failures[0]
-        return outcomes
+        return results
 
     def parquet(self, differences: Path, folder: Path) -> None:
         """Write the lines of differences.jsonl as Parquet; on a cluster both must be on a disk all machines share."""
@@ -141,7 +154,7 @@ class Spark:
             self._shipped.cleanup()
 
 
-def _run(setup: Setup, counts: Any, task: Task) -> Outcome:
-    outcome = run(task, setup)
-    counts.add([outcome.compared.leader_rows, len(outcome.compared.suspects)])
-    return outcome
+def _call(function: Callable[[Item], Result], counts: Any, item: Item) -> Result:
+    result = function(item)
+    counts.add(list(result.counts))
+    return result

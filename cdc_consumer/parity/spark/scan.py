@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.profile import ParityProfile
-from cdc_consumer.parity.rows.task import Outcome, Setup, Task
+from cdc_consumer.parity.rows.task import Outcome, Setup, Task, run
 from cdc_consumer.parity.servers.throttle import window_closes, window_opens
+from cdc_consumer.parity.spark.context import Item, Result, Tick
 from cdc_consumer.parity.state import State
 from shared.errors import ServerGoneError
 
@@ -31,7 +33,7 @@ class Cluster(Protocol):
     #: tasks that run at the same time
     workers: int
 
-    def run(self, tasks: Sequence[Task], setup: Setup, tick: Callable[[int, int], None]) -> list[Outcome]: ...
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item], tick: Tick) -> list[Result]: ...
 
     def parquet(self, differences: Path, folder: Path) -> None: ...
 
@@ -57,39 +59,37 @@ class Scan:
         #: tables that changed their definition, and the server's words
         self.moved: dict[int, str] = {}
 
-    def run(self, spark: Cluster, stopped: Callable[[], bool], tick: Callable[[int, int], None]) -> None:
+    def run(self, spark: Cluster, stopped: Callable[[], bool], tick: Tick) -> None:
         """Compare until nothing is open or `stopped`; `tick` hears of rows and suspects in this process so far."""
         idle, began = 0, time.monotonic()
         while not stopped() and idle < IDLE_WAVES:
             tasks = self._tasks()
             if not tasks:
                 return
-            if self._wait_for_window(stopped):
-                continue
-            shapes = {number: shape for shape, number in ((shape, task.number) for shape, task in tasks)}
-            outcomes = spark.run(
-                [task for _, task in tasks], self._setup(spark, time.monotonic() - began),
-                lambda *seen: _tick(tick, stopped, seen),
-            )  # fmt: skip
-            self._state.keep([(shapes[outcome.task.number], outcome) for outcome in outcomes])
-            for outcome in outcomes:
-                if outcome.moved:
-                    self.moved[shapes[outcome.task.number]] = outcome.error
-                if outcome.gone:
-                    raise ServerGoneError(outcome.error)
-            progress = any(outcome.compared.leaves or outcome.error for outcome in outcomes)
-            idle = 0 if progress else idle + 1
+            if not self._wait_for_window(stopped):
+                until = time.time() + _wave_seconds(time.monotonic() - began)
+                compare = partial(run, setup=Setup(self._profile, spark.workers, until))
+                outcomes = spark.map(compare, [task for _, task in tasks], lambda *seen: _tick(tick, stopped, seen))
+                tables = {task.number: table for table, task in tasks}
+                progress = self._keep([(tables[outcome.task.number], outcome) for outcome in outcomes])
+                idle = 0 if progress else idle + 1
+
+    def _keep(self, outcomes: Sequence[tuple[int, Outcome]]) -> bool:
+        """Keep what a wave has found, by table; False when it found nothing at all. Raises ServerGoneError."""
+        self._state.keep(outcomes)
+        for table, outcome in outcomes:
+            if outcome.moved:
+                self.moved[table] = outcome.error
+            if outcome.gone:
+                raise ServerGoneError(outcome.error)
+        return any(outcome.compared.leaves or outcome.error for _, outcome in outcomes)
 
     def _tasks(self) -> list[tuple[int, Task]]:
-        """What is open, by table."""
+        """List what is open, each with its table."""
         return [
-            (shape, Task(number, self._shapes[shape], part, expected, self._where, self._leaf_rows, place))
-            for number, shape, part, expected, place in self._state.open_parts()
+            (table, Task(number, self._shapes[table], part, expected, self._where, self._leaf_rows, place))
+            for number, table, part, expected, place in self._state.open_parts()
         ]
-
-    def _setup(self, spark: Cluster, elapsed: float) -> Setup:
-        least, most = WAVE_SECONDS
-        return Setup(self._profile, spark.workers, time.time() + min(max(elapsed, least), most))
 
     def _wait_for_window(self, stopped: Callable[[], bool]) -> bool:
         """Sleep until rows may be read; True when it had to."""
@@ -106,12 +106,12 @@ class Stopped(Exception):
     """Tells that the user asked to stop while Spark was running."""
 
 
-def _tick(tick: Callable[[int, int], None], stopped: Callable[[], bool], seen: tuple[int, ...]) -> None:
+def _wave_seconds(elapsed: float) -> float:
+    least, most = WAVE_SECONDS
+    return min(max(elapsed, least), most)
+
+
+def _tick(tick: Tick, stopped: Callable[[], bool], seen: tuple[int, ...]) -> None:
     if stopped():
         raise Stopped
     tick(*seen)
-
-
-def by_name(shapes: Sequence[Shape]) -> Mapping[str, int]:
-    """Map the names of the tables to their numbers."""
-    return {str(shape.name): index for index, shape in enumerate(shapes)}

@@ -90,6 +90,7 @@ def test_a_literal_that_is_not_told(value: Any, of: Column) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_the_same_number(number: float) -> None:
     literal = literal_of({"Double": number}, column("double"))
-    if 1e-4 < abs(number) < 1e15:
+    # its seventeen digits, a sign and the zeros behind the point may be more than the server shows without an exponent
+    if 1e-3 < abs(number) < 1e15:
         assert literal is not None
     assert literal is None or struct.pack("d", float(literal)) == struct.pack("d", number)
