@@ -20,7 +20,7 @@ from kit.programs import Program, binlog_end, run_program
 from kit.type_cases import SESSION
 
 from cdc_consumer.parity import cli
-from cdc_consumer.parity.audit import Audit
+from cdc_consumer.parity.audit import audit
 from cdc_consumer.parity.differences import FILE, read_differences
 from cdc_consumer.parity.model import Difference
 from cdc_consumer.parity.rows import task
@@ -202,7 +202,7 @@ class Parity:
         """The whole program in this process, without Spark."""
         if self.topic is None:
             self.be_current()
-        make = partial(Audit, start_spark=Here, sizes=sizes)
+        make = partial(audit, start_spark=Here, sizes=sizes)
         out, err, before = io.StringIO(), io.StringIO(), self.folders()
         with ExitStack() as stack:
             stack.enter_context(mock.patch.object(cli, "_audit", lambda: make))

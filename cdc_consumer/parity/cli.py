@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.profile import load_parity
 from cdc_consumer.parity.report.closing import closing
 from shared import program
 from shared.errors import AuditError
 from shared.program import StopRequest
-
-if TYPE_CHECKING:
-    from cdc_consumer.parity.audit import Audit
 
 NAME = "cdc-parity"
 #: exit status of an audit that could not run
@@ -80,15 +77,15 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
-def _audit() -> type[Audit]:
-    """Imported only now: --help and a bad profile need no Spark."""
+def _audit() -> Callable[..., tuple[Run, Path]]:
+    """Import the audit only now: --help and a bad profile need no Spark."""
     try:
-        from cdc_consumer.parity.audit import Audit
+        from cdc_consumer.parity.audit import audit
     except ModuleNotFoundError as error:
         if error.name != "pyspark":
             raise
         raise AuditError("the audit runs on Spark; install it with: pip install 'mysql-cdc[parity]'") from None
-    return Audit
+    return audit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def action() -> int:
         profile = load_parity(given.profile)
         with ExitStack() as stack:
-            run, folder = _audit()(profile, options, Path(given.profile).name, StopRequest()).run(stack)
+            run, folder = _audit()(profile, options, Path(given.profile).name, StopRequest(), stack)
             print("\n".join(closing(run, folder)), flush=True)
             return run.exit_status
 

@@ -28,6 +28,7 @@ class Progress:
         self.began = time.monotonic()
         self.expected_rows = 0
         self._rows = 0
+        self.rounds: list[Round] = []
         self.samples: list[Sample] = []
         self._pace = SAMPLE_SECONDS
         self._next_sample = 0.0
@@ -57,6 +58,7 @@ class Progress:
             self.say(self._line(now, rows, suspects))
 
     def round(self, found: Round) -> None:
+        self.rounds.append(found)
         self.tick(self._rows, found.open)
         self.say(
             f"round {found.number}: of {found.suspects:,} suspects {found.equal:,} equal, {found.proven:,} proven"

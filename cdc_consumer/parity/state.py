@@ -31,6 +31,7 @@ CREATE TABLE suspect (
 );
 CREATE UNIQUE INDEX suspect_key ON suspect (shape, key);
 CREATE INDEX suspect_state ON suspect (state, id);
+CREATE TABLE split (shape INTEGER PRIMARY KEY, method TEXT NOT NULL);
 CREATE TABLE difference (id INTEGER PRIMARY KEY, shape INTEGER NOT NULL, place REAL NOT NULL, kind TEXT, record TEXT);
 """
 
@@ -80,11 +81,12 @@ class State:
 
     # ranges
 
-    def plan(self, shape: int, tasks: Iterable[Task]) -> None:
-        """Remember what is to be read of a table."""
+    def plan(self, shape: int, tasks: Iterable[Task], method: str) -> None:
+        """Remember what is to be read of a table, and how it was cut: see `TableResult.split`."""
         self._db.execute("BEGIN")
         for task in tasks:
             self._add(shape, task.part, task.expected_rows, task.place)
+        self._db.execute("INSERT INTO split VALUES (?, ?)", (shape, method))
         self._db.execute("COMMIT")
 
     def _add(self, shape: int, part: Range, expected: int, place: tuple[float, float]) -> None:
@@ -99,7 +101,7 @@ class State:
     def forget(self, shape: int) -> None:
         """Forget what was found of a table that changed its definition: it says nothing."""
         self._db.execute("BEGIN")
-        for table in ("part", "suspect", "difference"):
+        for table in ("part", "split", "suspect", "difference"):
             self._db.execute(f"DELETE FROM {table} WHERE shape = ?", (shape,))
         self._db.execute("COMMIT")
 
@@ -220,6 +222,7 @@ class State:
             digest ^= int(text or "0", 16)
         states = dict(self._db.execute("SELECT state, COUNT(*) FROM suspect WHERE shape = ? GROUP BY state", (shape,)))
         kinds = dict(self._db.execute("SELECT kind, COUNT(*) FROM difference WHERE shape = ? GROUP BY kind", (shape,)))
+        (split,) = self._db.execute("SELECT COALESCE(MAX(method), '') FROM split WHERE shape = ?", (shape,)).fetchone()
         strip = [0] * STRIP_CELLS
         for (place,) in self._db.execute("SELECT place FROM difference WHERE shape = ?", (shape,)):
             strip[min(int(place * STRIP_CELLS), STRIP_CELLS - 1)] += 1
@@ -227,7 +230,7 @@ class State:
         result = replace(
             result, leader_rows=leader, follower_rows=follower, leaves=leaves, dirty_leaves=dirty, seconds=seconds,
             digest=f"{digest:064x}" if whole else "", suspects=sum(states.values()), undecided=open_ones,
-            strip=tuple(strip),
+            split=split, strip=tuple(strip),
             missing=kinds.get("missing", 0), extra=kinds.get("extra", 0), changed=kinds.get("changed", 0),
             copies=kinds.get("copies", 0),
         )  # fmt: skip

@@ -21,7 +21,7 @@ def classes(path: Path) -> Iterator[str]:
     for node in ast.parse(path.read_text(), str(path)).body:
         if isinstance(node, ast.ClassDef):
             yield node.name
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and "TypeVar(" not in ast.unparse(node):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
                 # an alias is written like a class: Places, but not PLACES or T

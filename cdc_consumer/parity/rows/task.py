@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Rows compared and suspects found."""
+        """Return how many rows were compared and suspects found."""
         return self.compared.leader_rows, len(self.compared.suspects)
 
 

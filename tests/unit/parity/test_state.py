@@ -48,6 +48,7 @@ def test_a_table_read_in_many_pieces_adds_up(sizes: list[int], data: st.DataObje
                 task(index, Range((str(ends[index]),), (str(ends[index + 1]),)), size, (places[index], places[index + 1]))
                 for index, size in enumerate(sizes)
             ],
+            "integer",
         )  # fmt: skip
         suspects: set[int] = set()
         while parts := state.open_parts():
@@ -88,7 +89,7 @@ def _again(state: State, folder: Path) -> State:
 
 
 def test_a_table_is_different_when_a_row_is(state: State) -> None:
-    state.plan(0, [task(1, EVERYTHING)])
+    state.plan(0, [task(1, EVERYTHING)], "one range")
     state.keep(
         [
             (
@@ -122,7 +123,7 @@ def test_a_key_is_suspect_once(state: State) -> None:
 
 def test_a_table_that_was_not_read_whole_has_no_digest(state: State) -> None:
     assert not state.summarize(0, TableResult(SHAPE.name)).digest
-    state.plan(0, [task(1, Range(None, ("5",))), task(2, Range(("5",), None))])
+    state.plan(0, [task(1, Range(None, ("5",))), task(2, Range(("5",), None))], "integer")
     state.keep([(0, Outcome(task(1, Range(None, ("5",))), Compared(5, 5, 1, 0, digest=7)))])
     assert not state.summarize(0, TableResult(SHAPE.name)).digest
     state.keep([(0, Outcome(task(2, Range(("5",), None)), Compared(5, 5, 1, 0, digest=8)))])
@@ -130,7 +131,7 @@ def test_a_table_that_was_not_read_whole_has_no_digest(state: State) -> None:
 
 
 def test_what_could_not_be_read_is_undecided(state: State) -> None:
-    state.plan(0, [task(1, EVERYTHING)])
+    state.plan(0, [task(1, EVERYTHING)], "one range")
     assert state.summarize(0, TableResult(SHAPE.name)).reason == "1 of 1 ranges were not read"
     state.keep([(0, Outcome(task(1, EVERYTHING), Compared(), error="it is locked"))])
     result = state.summarize(0, TableResult(SHAPE.name))
@@ -140,7 +141,7 @@ def test_what_could_not_be_read_is_undecided(state: State) -> None:
 
 def test_a_table_that_is_begun_anew_has_nothing_left(state: State) -> None:
     for shape in (0, 1):
-        state.plan(shape, [task(1, EVERYTHING)])
+        state.plan(shape, [task(1, EVERYTHING)], "one range")
         state.suspect(shape, [(("1",), 0.1)])
     state.settle(state.open_suspects(0, 10), [(each, difference("1")) for each in state.open_suspects(0, 10)])
     state.forget(0)
