@@ -1,0 +1,1 @@
+"""Cuts and makes the binlog events that the follower's BINLOG statement takes, and proves that they fit."""

@@ -1,0 +1,103 @@
+"""Writes the position's own row as binlog events, so that it moves in the statement that changes the rows."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from cdc_consumer.binlog import layout as types
+from cdc_consumer.binlog.changes import FLAGS_SIZE, HEADER, ID_SIZE, TABLE_MAP, UPDATE_ROWS, Changes, event
+from cdc_consumer.binlog.layout import RowLayout, bits, number, text, write_layout
+from cdc_consumer.sql.positions import Mark
+
+#: an id that no table of a leader has: those are counted from 1 on
+TABLE_ID = (0x7FFF_FFFF_FFFE).to_bytes(ID_SIZE, "little")
+_EPOCH = datetime(1970, 1, 1)
+#: bits of the columns by which the row is found: topic, worker, sequence
+_FOUND_BY = 0b1011
+
+
+def _layout(collations: tuple[int, ...]) -> RowLayout:
+    """Of the table `position`, whose columns `topic`, `leader_file` and `gtid` have these collations."""
+    columns = [
+        (b"topic", types.VARCHAR, (255 * 4).to_bytes(2, "little"), False),
+        (b"worker", types.LONG, b"", False),
+        (b"topic_offset", types.LONGLONG, b"", False),
+        (b"sequence", types.LONGLONG, b"", False),
+        (b"leader_file", types.VARCHAR, (512 * 4).to_bytes(2, "little"), False),
+        (b"leader_offset", types.LONGLONG, b"", False),
+        (b"gtid", types.VARCHAR, (100 * 4).to_bytes(2, "little"), True),
+        (b"committed_at", types.DATETIME2, b"\6", True),
+        (b"updated_at", types.TIMESTAMP2, b"\6", False),
+    ]
+    return RowLayout(
+        bytes(kind for _, kind, _, _ in columns),
+        b"".join(metadata for _, _, metadata, _ in columns),
+        bits([null for _, _, _, null in columns], 0x01),
+        (True, False, False, True),  # worker, topic_offset, sequence, leader_offset
+        collations,
+        (),
+        b"".join(text(name) for name, _, _, _ in columns),
+        *(b"",) * 4,
+    )
+
+
+class PositionRow:
+    """Moves one topic's and worker's row of the table `position` from one sequence to the next.
+
+    The sequence is in the key: the row is not found, and nothing is applied, unless what came before was.
+    """
+
+    def __init__(self, database: str, topic: str, worker: int, collations: tuple[int, ...]) -> None:
+        self._database, self._table = database.encode(), b"position"
+        self.layout = _layout(collations)
+        self._map = write_layout(self.layout)
+        names = b"".join(text(name) + b"\0" for name in (self._database, self._table))
+        self._table_map = event(TABLE_MAP, TABLE_ID + bytes(FLAGS_SIZE) + names + self._map)
+        self._row = _long_text(topic) + worker.to_bytes(4, "little")
+
+    def moved(self, sequence: int, mark: Mark, now: int, *, foreign_key_checks: bool = True) -> Changes:
+        """Return the change of the row from `sequence` to `mark`; `now` is in microseconds since 1970."""
+        width = len(self.layout.types)
+        found_by, every = _FOUND_BY.to_bytes(2, "little"), ((1 << width) - 1).to_bytes(2, "little")
+        absent = (mark.gtid is None) << 6 | (mark.committed is None) << 7
+        rest = b"".join(
+            (
+                b"\2\0", number(width), found_by, every,
+                b"\0", self._row, _big(sequence),
+                absent.to_bytes(2, "little"), self._row, _big(mark.offset), _big(mark.sequence),
+                _long_text(mark.file), mark.leader_offset.to_bytes(8, "little"),
+                b"" if mark.gtid is None else _long_text(mark.gtid),
+                b"" if mark.committed is None else _datetime(mark.committed),
+                _timestamp(now),
+            )
+        )  # fmt: skip
+        size = HEADER.size + ID_SIZE + FLAGS_SIZE + len(rest)
+        head = HEADER.pack(0, UPDATE_ROWS, 0, size, 0, 0) + TABLE_ID
+        return Changes(
+            "Update", self._database, self._table, self._map, TABLE_ID, self._table_map, head, rest, foreign_key_checks
+        )
+
+
+def _big(value: int) -> bytes:
+    return value.to_bytes(8, "little", signed=True)
+
+
+def _long_text(value: str) -> bytes:
+    """A VARCHAR whose length may need two bytes."""
+    data = value.encode()
+    return len(data).to_bytes(2, "little") + data
+
+
+def _timestamp(microseconds: int) -> bytes:
+    """A TIMESTAMP(6)."""
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    return seconds.to_bytes(4, "big") + fraction.to_bytes(3, "big")
+
+
+def _datetime(microseconds: int) -> bytes:
+    """A DATETIME(6) of this moment in UTC. Source: MySQL's my_time.cc, my_datetime_packed_to_binary."""
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    moment = _EPOCH + timedelta(seconds=seconds)
+    day = (moment.year * 13 + moment.month) << 5 | moment.day
+    packed = day << 17 | moment.hour << 12 | moment.minute << 6 | moment.second
+    return (packed + 0x80_0000_0000).to_bytes(5, "big") + fraction.to_bytes(3, "big")
