@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cdc_consumer.follower.pipe import Mismatch
+from cdc_consumer.follower.pipe import Mismatch, TablePlace, Unnamed
 from shared.errors import CdcError, FollowerBusyError, FollowerError, FollowerLinkError, TopicLinkError, causes
 from shared.recovery import Recovery, Stopping
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 10
 
 #: errors that a new attempt may not meet
-PASSING = (FollowerLinkError, FollowerBusyError, TopicLinkError, Mismatch)
+PASSING = (FollowerLinkError, FollowerBusyError, TopicLinkError, Mismatch, Unnamed)
 
 
 class NextAttempt:
@@ -26,9 +26,11 @@ class NextAttempt:
         self._began: int | None = None
         #: attempts from there that met a lock
         self._busy = 0
-        #: the next attempt writes its first transaction one row a statement: it names the row that is not there, and
-        #: asks first whether the transaction was executed by somebody else
-        self.careful = False
+        #: the next attempt writes one row a statement up to the transaction with this sequence: it names the row that
+        #: is not there, and asks first whether the transaction was executed by somebody else; None for none
+        self.careful: int | None = None
+        #: tables of which the follower refused binlog events: their rows go by SQL from then on
+        self.refused: set[TablePlace] = set()
 
     def reached(self) -> None:
         """Note that the attempt in hand has reached follower and topic."""
@@ -40,10 +42,14 @@ class NextAttempt:
         `began` is the topic offset of the position at which the attempt began, None when the follower was not reached;
         `looked_closer` says that the error is about a transaction that was written one row a statement.
         """
-        self.careful = isinstance(error, Mismatch)
-        if isinstance(error, Mismatch):
+        self.careful = None
+        if isinstance(error, (Mismatch, Unnamed)):
             if looked_closer:
                 raise error
+            self.careful = 0
+            if isinstance(error, Unnamed):
+                self.careful = error.group.sequence
+                self.refused |= error.group.tables
             logger.info("looking closer: %s", error)
         elif isinstance(error, FollowerBusyError):
             self._count_busy(error, began)

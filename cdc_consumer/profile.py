@@ -27,6 +27,22 @@ class Follower(Database):
             raise ProfileError(f"{name}lock_wait_seconds must be 1 to 3600, not {self.lock_wait_seconds!r:.60}")
 
 
+#: how rows may be applied
+ROWS = ("auto", "sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(ProfileTable):
+    """Says how the follower is changed."""
+
+    #: "auto": by the leader's own binlog events where the table is proven to fit, else by SQL; "sql": by SQL always
+    rows: str = "auto"
+
+    def check(self, name: str) -> None:
+        if self.rows not in ROWS:
+            raise ProfileError(f'{name}rows must be "auto" or "sql", not {self.rows!r}')
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerProfile(ProfileTable):
     """Holds all that cdc-consumer is told."""
@@ -34,6 +50,7 @@ class ConsumerProfile(ProfileTable):
     database: Follower
     filters: Filters
     topic: TopicSettings
+    apply: Apply = Apply()
 
     def check(self, name: str) -> None:
         check_filters(self.filters, self.database.system_database)

@@ -23,11 +23,11 @@ class Progress:
         self._rows = 0
         self._last: Step | None = None
 
-    def count(self, step: Step) -> None:
+    def count(self, step: Step, unread: int) -> None:
+        """Count an event; `unread` is its number of rows where only its outline was read."""
         operation = step.event.operation
         self._events += 1
-        if isinstance(operation, Rows):
-            self._rows += len(operation.rows)
+        self._rows += len(operation.rows) if isinstance(operation, Rows) and not unread else unread
         self._last = step
         self._tick()
 

@@ -47,7 +47,7 @@ class QueryReplay:
             )
         else:
             self._run(step, reading)
-        self._worker.tables.forget()
+        self._worker.forget_tables()
 
     def _takes_part(self, reading: QueryReading) -> bool:
         # where the leader folds names, the event has them as they are stored

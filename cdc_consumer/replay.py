@@ -11,9 +11,11 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from cdc_consumer.binlog.changes import Changes, changes_in
 from cdc_consumer.follower.server import open_server
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.next_attempt import PASSING, NextAttempt
+from cdc_consumer.outline import read_outline
 from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
@@ -21,8 +23,8 @@ from cdc_consumer.resume import continue_after, open_topic
 from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
 from shared.decode import decode
-from shared.errors import CdcError, causes
-from shared.events import Heartbeat, Query, Rows
+from shared.errors import CdcError, EventError, causes
+from shared.events import Event, Heartbeat, Query, Rows
 from shared.filters import DatabaseFilter
 from shared.recovery import Stopping
 from shared.topic import Record, TopicReader
@@ -74,7 +76,7 @@ class Replay:
         server = open_server(self._profile, self._databases, self._previous)
         stack.callback(server.close)
         self._previous = server.id
-        worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful)
+        worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful, self._next_attempt.refused)
         reader = open_topic(self._profile.topic, self._stopping, wait=not self._exit_at_end)
         if reader is None:
             return
@@ -143,7 +145,7 @@ class Attempt:
 
     def _rest(self) -> None:
         """Commit what waits; the first time say which included databases the topic has not brought."""
-        self._worker.settle()
+        self._worker.settle(last=True)
         if not self._told_missing:
             self._told_missing = True
             existing = self._worker.ask("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
@@ -153,17 +155,20 @@ class Attempt:
 
     def _apply(self, record: Record) -> None:
         """Apply one event in its place, or pass over what says nothing new."""
-        # the row writer checks each value as it writes it
-        event = decode(record.value, f"topic {self._topic} offset {record.offset}", check_values=False)
+        changes = changes_in(record) if self._worker.takes_changes else None
+        outline = None if changes is None else read_outline(record.value)
+        event = self._decode(record) if outline is None else outline.event
         step = self._transactions.accept(event, record.offset)
         if step is not None:
             if isinstance(event.operation, Heartbeat):
                 self._worker.own.pass_to(mark_of(event, record.offset))
             elif isinstance(event.operation, Query):
                 self._queries.apply(step, event.operation)
-            else:
+            elif changes is None or outline is None:
                 self._apply_rows(step, event.operation)
-            self._progress.count(step)
+            else:
+                self._apply_changes(step, event.operation, changes, outline.rows, record)
+            self._progress.count(step, 0 if outline is None else outline.rows)
             logger.debug("applied sequence %d, topic offset %d", event.sequence, record.offset)
         self._next = record.offset + 1
 
@@ -176,6 +181,31 @@ class Attempt:
             worker.write(rows, event.sequence, step.offset)
         if step.last:
             worker.commit(mark_of(event, step.offset))
+
+    def _apply_changes(self, step: Step, rows: Rows, changes: Changes, count: int, record: Record) -> None:
+        """The same by the leader's own binlog events, where the follower takes them; `rows` tells only the table."""
+        event, worker = step.event, self._worker
+        told = (rows.kind, rows.database.encode(), rows.table.encode())
+        if told != (changes.kind, changes.database, changes.table):
+            raise EventError(
+                f"{self._where(record)} tells of {rows.kind} in {rows.database}.{rows.table}, and its binlog events of"
+                f" {changes.kind} in {changes.database!r}.{changes.table!r}"
+            )
+        if step.first:
+            worker.begin(event.gtid)
+        if rows.database in self._databases and not worker.write_changes(changes, count, event.sequence):
+            operation = self._decode(record).operation
+            assert isinstance(operation, Rows)
+            worker.write(operation, event.sequence, step.offset)
+        if step.last:
+            worker.commit(mark_of(event, step.offset))
+
+    def _decode(self, record: Record) -> Event:
+        # the row writer checks each value as it writes it
+        return decode(record.value, self._where(record), check_values=False)
+
+    def _where(self, record: Record) -> str:
+        return f"topic {self._topic} offset {record.offset}"
 
     def _done(self) -> bool:
         """Whether the end is reached; asked to stop, a transaction is finished as far as the topic holds it."""

@@ -158,16 +158,21 @@ def _encryption(tls: DatabaseTls | None) -> dict[str, Any]:
 
 
 def send(connection: Any, packet: bytes) -> None:
-    """Send statements without waiting for their results, which `result` then gives one by one.
+    """Send statements without waiting for their results, which `results` then gives, packet by packet.
 
     This is the half of PyMySQL's `query` that sends; it has no public name.
     """
     connection._execute_command(COMMAND.COM_QUERY, packet)
 
 
-def result(connection: Any) -> tuple[int, int]:
-    """Return the next result of what was sent: rows matched, and warnings."""
-    return connection.next_result(), connection._result.warning_count
+def results(connection: Any, statements: int) -> Iterator[tuple[int, int]]:
+    """Yield the rows matched and the warnings of each of the statements that the next packet held.
+
+    Answers come in the order of the packets; each one counts its own pieces from 1 on, which PyMySQL checks.
+    """
+    connection._next_seq_id = 1
+    for _ in range(statements):
+        yield connection.next_result(), connection._result.warning_count
 
 
 def allow_several(connection: Any, several: bool) -> None:

@@ -45,19 +45,28 @@ class Gtids:
         ((found,),) = self._pipe.ask(f"SELECT GTID_SUBSET({literals.text(gtid)}, @@GLOBAL.gtid_executed)")
         return bool(found)
 
+    def taking(self, gtid: str | None) -> list[tuple[str, Check]]:
+        """Return statements that let the next transaction run under this GTID, or under one of the follower's own.
+
+        They must be sent. After a GTID of the leader MySQL wants to be told.
+        """
+        before, self._next = self._next, gtid
+        if gtid is not None:
+            return [(f"SET gtid_next = {literals.text(gtid)}", Check(about=f"taking the GTID {gtid}"))]
+        return [] if before is None else [("SET gtid_next = 'AUTOMATIC'", Check())]
+
     def take(self, gtid: str | None) -> None:
         """Let the next transaction run under this GTID, or under one of the follower's own."""
-        if gtid is None:
-            self.automatic()
-        else:
-            self._pipe.put(f"SET gtid_next = {literals.text(gtid)}", Check(about=f"taking the GTID {gtid}"))
-            self._next = gtid
+        for sql, check in self.taking(gtid):
+            self._pipe.put(sql, check, counted=True)
 
     def automatic(self) -> None:
-        """Let what follows run under GTIDs of the follower's own; after a GTID of the leader MySQL wants to be told."""
-        if self._next is not None:
-            self._pipe.put("SET gtid_next = 'AUTOMATIC'", Check())
-            self._next = None
+        """Let what follows run under GTIDs of the follower's own."""
+        self.take(None)
+
+    def unknown(self) -> None:
+        """Note that a statement has left `gtid_next` in a state of its own."""
+        self._next = ""
 
     @contextmanager
     def hidden(self) -> Iterator[None]:

@@ -24,6 +24,8 @@ class OwnTables:
         self._tables = tables
         #: the position when the session began
         self.start = start
+        #: the sequence that the position has once all that was sent is committed
+        self.sequence = start.sequence
         #: the statement that was about to run when the last session ended, or is about to run now
         self.intent = intent
         #: a position that moved without rows and is not written yet
@@ -32,8 +34,17 @@ class OwnTables:
 
     def moved(self, mark: Mark) -> str:
         """Return the SQL that moves the position inside of the transaction that ends there."""
-        self._due = None
+        self.moves(mark)
         return self._tables.write(mark)
+
+    def moves(self, mark: Mark) -> None:
+        """Note that the transaction that ends there moves the position."""
+        self._due, self.sequence = None, mark.sequence
+
+    def stands(self) -> bool:
+        """Tell whether the position is where all that was sent has brought it, as far as was noted."""
+        ((*mark,),) = self._pipe.ask(self._tables.read())
+        return mark_from(mark).sequence == self.sequence
 
     def pass_to(self, mark: Mark) -> None:
         """Move the position without rows: at once when the last such move is a second ago, else by `catch_up`."""
@@ -52,7 +63,8 @@ class OwnTables:
 
     def advance(self, mark: Mark) -> None:
         """Write the position; everything before it is committed first."""
-        self._due, self._advanced = None, time.monotonic()
+        self.moves(mark)
+        self._advanced = time.monotonic()
         self._write(self._tables.write(mark), Check(1, about=position_of(mark)))
 
     def intend(self, intent: Intent) -> None:
@@ -76,6 +88,8 @@ def open_own_tables(pipe: Pipe, gtids: Gtids, tables: PositionTables) -> OwnTabl
     with gtids.hidden():
         for sql in tables.create():
             pipe.put(sql, Check(about="creating the consumer's own tables"))
+        if not pipe.ask(tables.read_chained()):
+            pipe.put(tables.chain(), Check(about="changing the key of the consumer's own table"))
     ((*mark,),) = pipe.ask(tables.read())
     intents = pipe.ask(tables.read_intent())
     return OwnTables(pipe, gtids, tables, mark_from(mark), Intent(*intents[0]) if intents else None)

@@ -1,13 +1,15 @@
 """Sends statements to the follower, many in one packet, and judges each result.
 
 A packet leaves only when every result of the packet before it was what it must be, so a COMMIT in front of a packet
-never commits anything unproven; and while the server executes one packet, the next is built. When a statement fails,
-the server does not execute the rest of its packet. After any error the connection must be closed: that rolls back what
-is open and releases its GTID, whatever state the session was in.
+never commits anything unproven; and while the server executes one packet, the next is built. A packet of `chain` does
+not wait: it fails by itself when the one before it failed. When a statement fails, the server does not execute the rest
+of its packet. After any error the connection must be closed: that rolls back what is open and releases its GTID,
+whatever state the session was in.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,12 +18,29 @@ from cdc_consumer.follower.row_statements import Source
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.refusals import too_large, translate
 from shared import mysql
-from shared.errors import DivergedError
+from shared.errors import DivergedError, FollowerBusyError, FollowerError, FollowerLinkError
 from shared.mysql import Connection
 
 #: statements of one packet at most, so that their results never fill a socket that nobody reads
 PACKET_STATEMENTS = 2000
 SEPARATOR = ";\n"
+#: packets of `chain` under way at most: the server executes one while the other is on its way
+CHAINED_PACKETS = 2
+
+#: database and table
+TablePlace = tuple[str, str]
+
+
+class Together(NamedTuple):
+    """Names the transactions that go together in one statement, for errors."""
+
+    #: of the last event
+    sequence: int
+    tables: frozenset[TablePlace]
+
+    def __str__(self) -> str:
+        tables = ", ".join(sorted(f"{database}.{table}" for database, table in self.tables))
+        return f"changes of {tables} up to sequence {self.sequence}"
 
 
 class Check(NamedTuple):
@@ -31,8 +50,8 @@ class Check(NamedTuple):
     rows: int | None = None
     #: warnings; None for any number
     warnings: int | None = None
-    #: what the statement is about: rows of an event, or words
-    about: Source | str = ""
+    #: what the statement is about: rows of an event, transactions, or words
+    about: Source | Together | str = ""
 
 
 class Pipe:
@@ -46,14 +65,24 @@ class Pipe:
         self._queue: list[str] = []
         self._queued: list[Check] = []
         self._size = 0
-        self._sent: list[Check] = []
+        #: packets sent whose results were not read
+        self._under_way: deque[list[Check]] = deque()
+        #: the last of them ends with a transaction of `chain`
+        self._chained = False
         #: the COMMIT that waits for the results of what is sent
         self._commit: Check | None = None
+        #: statements of which nobody can tell what they add to the session's counters of changed rows: SQL that changes
+        #: rows, and queries, which may use temporary tables
+        self.uncounted = 0
         #: an error left the session in a state nobody knows
         self.broken = False
 
-    def put(self, sql: str, check: Check) -> None:
-        """Queue a statement; it is sent with others, at the latest by `settle`."""
+    def put(self, sql: str, check: Check, *, counted: bool = False) -> None:
+        """Queue a statement; it is sent with others, at the latest by `settle`.
+
+        `counted` is True of one that changes no row, or only by binlog events, whose rows are counted.
+        """
+        self.uncounted += 0 if counted else 1
         if self._queue and (self._size + len(sql) > self._packet_characters or len(self._queue) >= PACKET_STATEMENTS):
             self.send()
         self._queue.append(sql)
@@ -65,9 +94,26 @@ class Pipe:
         self.send()
         self._commit = Check(about=about)
 
+    def chain(self, statements: Sequence[tuple[str, Check]]) -> None:
+        """Send a transaction, at once if nothing but others of `chain` is under way.
+
+        It is committed by its last statement, and must fail by itself when the one before it was not committed.
+        """
+        waits = self._commit is not None or bool(self._queue) or not self._chained
+        for sql, check in statements:
+            self._queue.append(sql)
+            self._queued.append(check)
+        self._send(under_way=0 if waits else CHAINED_PACKETS - 1)
+        self._chained = True
+
     def send(self) -> None:
-        """Judge the results of the packet under way, then send what is queued."""
-        self._judge()
+        """Judge the results of all that is under way, then send what is queued."""
+        self._send(under_way=0)
+
+    def _send(self, under_way: int) -> None:
+        """The same, but so many packets may stay under way."""
+        while len(self._under_way) > under_way:
+            self._judge()
         if self._commit is not None:
             self._queue.insert(0, "COMMIT")
             self._queued.insert(0, self._commit)
@@ -77,8 +123,10 @@ class Pipe:
         packet = literals.encode(SEPARATOR.join(self._queue))
         if len(packet) >= self._max_packet:
             raise too_large(len(packet), self._max_packet, self._queued[-1].about)
-        self._sent, self._queue, self._queued, self._size = self._queued, [], [], 0
-        with self._talking(lambda: self._sent[0].about):
+        sent, self._queue, self._queued, self._size = self._queued, [], [], 0
+        self._under_way.append(sent)
+        self._chained = False
+        with self._talking(lambda: sent[0].about):
             mysql.send(self._connection, packet)
 
     def retract(self) -> None:
@@ -88,16 +136,19 @@ class Pipe:
     def settle(self) -> None:
         """Send what is queued and judge every result."""
         self.send()
-        self._judge()
+        while self._under_way:
+            self._judge()
 
     def ask(self, sql: str | bytes) -> Sequence[tuple[Any, ...]]:
         """Return the rows of one query, after everything queued."""
+        self.uncounted += 1
         self.settle()
         with self._talking(str):
             return mysql.rows(self._connection, sql)
 
     def run(self, sql: bytes, about: str) -> None:
         """Execute one statement in its own bytes, after everything queued; a second one in them is refused."""
+        self.uncounted += 1
         self.settle()
         if len(sql) >= self._max_packet:
             raise too_large(len(sql), self._max_packet, about)
@@ -105,7 +156,7 @@ class Pipe:
             mysql.allow_several(self._connection, False)
             mysql.send(self._connection, sql)
             try:
-                mysql.result(self._connection)
+                list(mysql.results(self._connection, 1))
             except mysql.MySQLError as error:
                 # a refusal of the only statement leaves the session as it was
                 if not mysql.is_link_error(error):
@@ -115,26 +166,29 @@ class Pipe:
             mysql.allow_several(self._connection, True)
 
     def _judge(self) -> None:
-        sent, self._sent = self._sent, []
-        if not sent:
-            return
+        """Read and judge the results of the oldest packet under way."""
+        sent = self._under_way.popleft()
         check = sent[0]
         with self._talking(lambda: check.about):
+            results = mysql.results(self._connection, len(sent))
             for check in sent:
-                rows, warnings = mysql.result(self._connection)
+                rows, warnings = next(results)
                 if check.rows is not None and rows != check.rows:
                     raise Mismatch(check, rows)
                 if check.warnings is not None and warnings != check.warnings:
                     raise DivergedError(f"{check.about} would be altered on the follower: {warnings} warnings")
 
     @contextmanager
-    def _talking(self, about: Callable[[], Source | str]) -> Iterator[None]:
+    def _talking(self, about: Callable[[], Source | Together | str]) -> Iterator[None]:
         """Whatever ends a talk before its end leaves a session that nobody can go on with."""
         self.broken = True
         try:
             yield
         except (mysql.MySQLError, OSError) as error:
-            raise translate(error, about()) from None
+            refusal, subject = translate(error, about()), about()
+            if isinstance(subject, Together) and not isinstance(refusal, (FollowerLinkError, FollowerBusyError)):
+                raise Unnamed(str(refusal), subject) from None
+            raise refusal from None
         self.broken = False
 
 
@@ -146,3 +200,11 @@ class Mismatch(DivergedError):
             f"{check.about}: {rows} of {check.rows} rows were found on the follower as they were on the leader;"
             " nothing of this transaction was committed"
         )
+
+
+class Unnamed(FollowerError):
+    """Says that the follower refused transactions without saying which row it is about."""
+
+    def __init__(self, words: str, group: Together) -> None:
+        super().__init__(words)
+        self.group = group

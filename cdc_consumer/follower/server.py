@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from cdc_consumer.binlog.columns import layout_of
+from cdc_consumer.binlog.position_row import PositionRow
+from cdc_consumer.binlog.statement import format_description
 from cdc_consumer.follower import preflight
+from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.lock import take_lock
 from cdc_consumer.follower.own_tables import open_own_tables
-from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.follower.pipe import Check, Pipe, TablePlace
+from cdc_consumer.follower.tables import Tables
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.profile import ConsumerProfile
+from cdc_consumer.sql import literals
 from cdc_consumer.sql.positions import PositionTables
 from cdc_consumer.sql.refusals import translate
 from cdc_consumer.sql.session import Session
 from shared import mysql
 from shared.errors import FollowerError, FollowerLinkError
 from shared.filters import DatabaseFilter
+
+logger = logging.getLogger(__name__)
 
 #: a packet, and a statement of many rows, is full at this many characters: larger ones gain nothing
 PACKET_CHARACTERS = 1 << 20
@@ -36,10 +45,10 @@ class Server:
     #: session variables that each of its sessions sets once, as SQL
     settings: Mapping[str, str]
 
-    def worker(self, number: int, careful: bool) -> Worker:
+    def worker(self, number: int, careful: int | None, refused: Set[TablePlace]) -> Worker:
         """The worker of this number, in the session that holds the lock; it continues at the position it has written.
 
-        `careful` is the worker's. Raises FollowerError.
+        `careful` is the worker's; `refused` are tables whose rows go by SQL. Raises FollowerError.
         """
         limit = min(PACKET_CHARACTERS, self.facts.max_packet // 8)
         pipe = Pipe(self.connection, self.facts.max_packet, limit)
@@ -49,7 +58,31 @@ class Server:
         gtids = Gtids(pipe, self.facts)
         names = PositionTables(self.profile.database.system_database, self.profile.topic.name, number)
         own = open_own_tables(pipe, gtids, names)
-        return Worker(pipe, gtids, own, session, limit, careful)
+        tables = Tables(pipe.ask)
+        changes = None
+        position = self._position_row(pipe, gtids, number) if self.profile.apply.rows == "auto" else None
+        if position is not None:
+            changes = ChangesWriter(pipe, tables, position, refused, self.facts.max_packet, limit)
+        return Worker(pipe, gtids, own, tables, session, limit, careful, changes)
+
+    def _position_row(self, pipe: Pipe, gtids: Gtids, number: int) -> PositionRow | None:
+        """Return what moves the position in binlog events, None where the follower takes none, or not this one's."""
+        try:
+            pipe.run(literals.encode(format_description()), "trying binlog events")
+        except FollowerError as error:
+            if pipe.broken:
+                raise
+            logger.info("rows go by SQL: %s", error)
+            return None
+        gtids.unknown()
+        gtids.automatic()
+        database, topic = self.profile.database.system_database, self.profile.topic.name
+        layout = layout_of(pipe.ask, database, "position")
+        row = None if layout is None else PositionRow(database, topic, number, layout.collations)
+        if row is None or row.layout != layout:
+            logger.info("rows go by SQL: the table %s.position is not as this version makes it", database)
+            return None
+        return row
 
     def close(self) -> None:
         """End the session: what was not committed is undone, the lock and the GTID are free."""

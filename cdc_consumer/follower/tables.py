@@ -67,13 +67,18 @@ class Tables:
         self._tables.clear()
         self._fitting.clear()
 
-    def get(self, rows: Rows) -> Table:
-        """Return the table these rows go to. Raises DivergedError when it cannot take them as they are."""
-        place = (rows.database, rows.table)
+    def find(self, database: str, name: str) -> Table:
+        """Return the table of this name. Raises DivergedError when it cannot be written as the leader's was."""
+        place = (database, name)
         table = self._tables.get(place)
         if table is None:
             table = self._tables[place] = self._read(*place)
-        images = (*place, rows.columns, rows.types)
+        return table
+
+    def get(self, rows: Rows) -> Table:
+        """Return the table these rows go to. Raises DivergedError when it cannot take them as they are."""
+        table = self.find(rows.database, rows.table)
+        images = (rows.database, rows.table, rows.columns, rows.types)
         if images not in self._fitting:
             _check(table, rows)
             self._fitting.add(images)

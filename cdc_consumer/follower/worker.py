@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+from cdc_consumer.binlog.changes import Changes
+from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.own_tables import OwnTables, position_of
-from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.follower.pipe import Check, Pipe, Together, Unnamed
 from cdc_consumer.follower.row_statements import RowStatement, RowWriter
 from cdc_consumer.follower.tables import Tables
 from cdc_consumer.sql.positions import Mark
 from cdc_consumer.sql.session import ROWS, RowMode, Session, row_settings
-from shared.errors import FollowerError
+from shared.errors import DivergedError, FollowerError
 from shared.events import Rows
 from shared.mysql import quote_name
 
@@ -38,33 +41,50 @@ class Earlier(Enum):
 class Worker:
     """A session for rows and statements; after an error of any method it is dropped, and what is open undone.
 
-    Rows:        begin, write ..., commit; then the same again. `settle` may stand anywhere.
+    Rows:        begin, write or write_changes ..., commit; then the same again. `settle` may stand anywhere.
     Statement:   settle, run; then the caller writes the position. Never between begin and commit.
 
     Between two calls the session is as row changes need it. What else is remembered has one home each: a COMMIT that
     waits is the pipe's, the GTID in use is of `Gtids`, a position that waits is of `OwnTables`.
+
+    A transaction whose rows all went by `write_changes` and that is small is one statement with its position inside,
+    and needs no BEGIN.
     """
 
-    def __init__(self, pipe: Pipe, gtids: Gtids, own: OwnTables, session: Session, limit: int, careful: bool) -> None:
+    def __init__(
+        self, pipe: Pipe, gtids: Gtids, own: OwnTables, tables: Tables, session: Session, limit: int,
+        careful: int | None, changes: ChangesWriter | None,
+    ) -> None:  # fmt: skip
         """`limit` is how many characters a statement of many rows may grow to.
 
-        `careful` writes one row a statement until the first commit, so that an error names the row.
+        Up to the transaction that holds the sequence `careful` one row is written a statement, so that an error names
+        the row; None for none. Without `changes` all rows go by SQL.
         """
         self.gtids = gtids
         self.own = own
-        self.tables = Tables(pipe.ask)
+        self.tables = tables
         self._pipe = pipe
         self._session = session
         #: what the session is set to
         self._mode = _USUAL
         self._limit = limit
-        self._writer = RowWriter(0 if careful else limit)
+        self._careful = careful
+        self._writer = RowWriter(limit if careful is None else 0)
+        self._changes = changes
+        #: GTID of the transaction under way, and whether it has a BEGIN
+        self._gtid: str | None = None
+        self._begun = False
         self._earlier = Earlier.POSSIBLE if gtids.used else Earlier.OVER
 
     @property
     def careful(self) -> bool:
         """Tell whether rows are written one a statement."""
-        return self._writer.limit == 0
+        return self._careful is not None
+
+    @property
+    def takes_changes(self) -> bool:
+        """Tell whether `write_changes` may be called now."""
+        return self._changes is not None and not self.careful
 
     @property
     def usable(self) -> bool:
@@ -82,32 +102,103 @@ class Worker:
                 self._earlier = Earlier.PASSING
                 return
             self._earlier = Earlier.OVER
-        self.own.forget_due()
-        self.gtids.take(gtid)
-        self._pipe.put("BEGIN", Check(about="BEGIN"))
+        self._gtid, self._begun = gtid, False
 
     def write(self, rows: Rows, sequence: int, offset: int) -> None:
         """Apply row images; their statements may wait for more of the same table."""
-        if self._earlier is not Earlier.PASSING:
-            self._put(self._writer.write(rows, self.tables.get(rows), sequence, offset))
+        if self._earlier is Earlier.PASSING:
+            return
+        self._put_changes(sequence)
+        self._begin()
+        self._look_closer(end=True)
+        self._put(self._writer.write(rows, self.tables.get(rows), sequence, offset))
+
+    def write_changes(self, changes: Changes, count: int, sequence: int) -> bool:
+        """Apply the leader's own binlog events, or return False where only `write` is known to do that exactly.
+
+        `count` is the number of rows that they change.
+        """
+        writer = self._changes
+        if writer is None or not writer.takes(changes):
+            return False
+        if self._earlier is Earlier.PASSING:
+            return True
+        self._put(self._writer.finish())
+        if not writer.statement.takes(changes):
+            self._put_changes(sequence)
+        writer.add(changes, count)
+        if writer.full:
+            self._put_changes(sequence)
+        return True
 
     def commit(self, mark: Mark) -> None:
         """Send the rest of the transaction with the position after it; its COMMIT goes out in front of the next."""
         if self._earlier is Earlier.PASSING:
             self._earlier = Earlier.POSSIBLE
             self.own.pass_to(mark)
-            return
+        elif self._begun or self._changes is None or self.careful:
+            self._commit_begun(mark)
+        else:
+            self._commit_changes(self._changes, mark)
+        if self._careful is not None and mark.sequence >= self._careful:
+            self.settle()
+            self._careful, self._writer = None, RowWriter(self._limit)
+
+    def _begin(self) -> None:
+        """Open the transaction for more than one statement."""
+        if not self._begun:
+            self._begun = True
+            self.own.forget_due()
+            self.gtids.take(self._gtid)
+            self._pipe.put("BEGIN", Check(about="BEGIN"), counted=True)
+
+    def _commit_begun(self, mark: Mark) -> None:
+        self._begin()
+        self._put_changes(mark.sequence)
         self._put(self._writer.finish())
         self._use_mode(_USUAL)
+        self._look_closer(end=True)
         self._pipe.put(self.own.moved(mark), Check(1, about=position_of(mark)))
         self._pipe.commit(f"COMMIT of sequence {mark.sequence}")
-        if self.careful:
-            self.settle()
-            self._writer = RowWriter(self._limit)
 
-    def settle(self) -> None:
-        """Send everything and commit what waits for it: what was given to `commit` is durable on return."""
+    def _commit_changes(self, writer: ChangesWriter, mark: Mark) -> None:
+        """Send the transaction as one statement, which finds the position only where the one before it has left it."""
+        checks = writer.statement.foreign_key_checks
+        now = time.time_ns() // 1000
+        moved = writer.position.moved(self.own.sequence, mark, now, foreign_key_checks=checks)
+        self.own.moves(mark)
+        writer.add(moved, 1)
+        writer.applied.begin()
+        self._pipe.chain([*self.gtids.taking(self._gtid), writer.finish(mark.sequence)])
+        self._look_closer()
+
+    def _put_changes(self, sequence: int) -> None:
+        """Queue the changes that were collected, inside of a transaction; `sequence` is the last of them."""
+        writer = self._changes
+        if writer is not None and writer.statement:
+            self._begin()
+            writer.applied.begin()
+            self._pipe.put(*writer.finish(sequence), counted=True)
+
+    def _look_closer(self, *, end: bool = False) -> None:
+        """See that all changes were applied, before SQL changes what the session has counted, or once a second."""
+        if self._changes is None or self._changes.applied.check(end=end):
+            return
+        group = Together(self.own.sequence, frozenset())
+        if self._begun or not self.own.stands():
+            raise Unnamed(f"the follower passed over {group}", group)
+        raise DivergedError(
+            f"the follower took binlog events up to sequence {self.own.sequence} and did not apply all rows in them;"
+            ' audit it with cdc-parity, and go on with rows = "sql" in [apply]'
+        )
+
+    def settle(self, *, last: bool = False) -> None:
+        """Send everything and commit what waits for it: what was given to `commit` is durable on return.
+
+        The `last` time see in any case that all was applied.
+        """
         self._pipe.settle()
+        self._look_closer(end=last)
         self.own.catch_up()
 
     def finish(self) -> None:
@@ -128,6 +219,12 @@ class Worker:
             self._set(row_settings(mode))
 
     # statements
+
+    def forget_tables(self) -> None:
+        """Note that a statement may have changed any table."""
+        self.tables.forget()
+        if self._changes is not None:
+            self._changes.forget()
 
     def ask(self, sql: str | bytes) -> list[tuple[object, ...]]:
         """Return the rows of a query, after everything before it."""

@@ -32,6 +32,10 @@ class Mark:
         return Position(self.file, self.leader_offset) if self.file else None
 
 
+#: the sequence is in the key of the position, so that a transaction that was written to follow another one does not
+#: find the row when that one was not committed
+CHAINED_KEY = "(topic, worker, sequence)"
+
 #: nothing applied yet
 NOTHING = Mark(-1, -1, "", 0, None, None)
 
@@ -56,6 +60,7 @@ class PositionTables:
     """Writes the SQL of the tables `position` and `intent` for one topic and one worker."""
 
     def __init__(self, database: str, topic: str, worker: int = 0) -> None:
+        self._place = f"TABLE_SCHEMA = {literals.text(database)} AND TABLE_NAME = 'position'"
         self.position = f"{quote_name(database)}.`position`"
         self.intent = f"{quote_name(database)}.`intent`"
         self._database = quote_name(database)
@@ -65,24 +70,32 @@ class PositionTables:
 
     def create(self) -> list[str]:
         """Return statements that create what is missing, the row of this topic included."""
-        key = (
-            "topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
-            " worker INT UNSIGNED NOT NULL, PRIMARY KEY (topic, worker)"
-        )
+        whose = "topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, worker INT UNSIGNED NOT NULL"
         changed = "updated_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)"
         return [
             f"CREATE DATABASE IF NOT EXISTS {self._database} CHARACTER SET utf8mb4",
-            f"CREATE TABLE IF NOT EXISTS {self.position} ({key},"
+            f"CREATE TABLE IF NOT EXISTS {self.position} ({whose},"
             " topic_offset BIGINT NOT NULL,"
             " sequence BIGINT NOT NULL, leader_file VARCHAR(512) NOT NULL,"
             " leader_offset BIGINT UNSIGNED NOT NULL, gtid VARCHAR(100) NULL,"
-            f" committed_at DATETIME(6) NULL, {changed}) ENGINE=InnoDB",
-            f"CREATE TABLE IF NOT EXISTS {self.intent} ({key}, sequence BIGINT NOT NULL,"
-            f" fingerprint CHAR(64) CHARACTER SET ascii NOT NULL, {changed}) ENGINE=InnoDB",
+            f" committed_at DATETIME(6) NULL, {changed}, PRIMARY KEY {CHAINED_KEY}) ENGINE=InnoDB",
+            f"CREATE TABLE IF NOT EXISTS {self.intent} ({whose}, PRIMARY KEY (topic, worker),"
+            f" sequence BIGINT NOT NULL, fingerprint CHAR(64) CHARACTER SET ascii NOT NULL, {changed}) ENGINE=InnoDB",
             f"INSERT INTO {self.position} (topic, worker, topic_offset, sequence, leader_file, leader_offset)"
             f" SELECT {self._topic}, {self._worker}, -1, -1, '', 0 FROM DUAL"
             f" WHERE NOT EXISTS (SELECT 1 FROM {self.position} WHERE {self._row})",
         ]
+
+    def read_chained(self) -> str:
+        """Return a query that finds a row when the position's key ends with its sequence, as `create` makes it."""
+        return (
+            f"SELECT 1 FROM information_schema.STATISTICS WHERE {self._place} AND INDEX_NAME = 'PRIMARY'"
+            " AND SEQ_IN_INDEX = 3 AND COLUMN_NAME = 'sequence'"
+        )
+
+    def chain(self) -> str:
+        """Return the statement that gives a table of an earlier version the key it has now."""
+        return f"ALTER TABLE {self.position} DROP PRIMARY KEY, ADD PRIMARY KEY {CHAINED_KEY}"
 
     def read(self) -> str:
         """Its row becomes a Mark by `mark_from`."""

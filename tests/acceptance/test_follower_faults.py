@@ -172,7 +172,7 @@ def test_a_killed_connection(applied: Replication) -> None:
     applied.catch_up()
     with holding(applied.follower, f"SELECT * FROM {applied.database}.t WHERE a = 3 FOR UPDATE"):
         applied.play("BEGIN", "INSERT INTO bag VALUES (4, 'four', 4)", "UPDATE t SET c = 9", "COMMIT")
-        number = wait_for_statement(applied, "UPDATE%")
+        number = wait_for_statement(applied, "UPDATE%", "BINLOG")
         applied.follower.execute(f"KILL {number}")
         wait_until(lambda: session(applied) not in (0, number), "it is back", alive=[applied.consumer])
     applied.catch_up()

@@ -48,16 +48,17 @@ def session(replication: Replication) -> int:
     return replication.follower.value(f"SELECT IS_USED_LOCK('{replication.system_database}.events')") or 0
 
 
-def wait_for_statement(replication: Replication, words: str) -> int:
-    """Wait until the consumer's session waits for a lock in a statement like these words; its connection."""
+def wait_for_statement(replication: Replication, *words: str) -> int:
+    """Wait until the consumer's session waits for a lock in a statement like one of these words; its connection."""
+    like = " OR ".join(f"info LIKE '%{each}%'" for each in words)
     query = (
-        "SELECT info FROM performance_schema.processlist WHERE id = {} AND info LIKE '%{}%'"
+        f"SELECT info FROM performance_schema.processlist WHERE id = {{}} AND ({like})"
         " AND (state LIKE 'Waiting%' OR EXISTS (SELECT 1 FROM performance_schema.data_lock_waits))"
     )
     follower = replication.follower
     wait_until(
-        lambda: follower.execute(query.format(session(replication), words)),
-        f"the consumer is stopped at {words}", alive=[replication.consumer],
+        lambda: follower.execute(query.format(session(replication))),
+        f"the consumer is stopped at {' or '.join(words)}", alive=[replication.consumer],
     )  # fmt: skip
     return session(replication)
 

@@ -1,0 +1,149 @@
+"""Writes changes as the leader's own binlog events, where the follower's table takes them, and proves that it did."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Set
+
+from cdc_consumer.binlog.changes import Changes
+from cdc_consumer.binlog.columns import layout_of
+from cdc_consumer.binlog.layout import NoLayoutError, read_layout
+from cdc_consumer.binlog.position_row import TABLE_ID, PositionRow
+from cdc_consumer.binlog.statement import FRAME_SIZE, ChangesStatement
+from cdc_consumer.follower.pipe import Check, Pipe, TablePlace, Together
+from cdc_consumer.follower.tables import Tables
+from cdc_consumer.sql import literals
+from shared.errors import DivergedError
+
+logger = logging.getLogger(__name__)
+
+#: bytes of binlog events become this many characters of a statement
+CHARACTERS = 4 / 3
+#: seconds between two looks at the session's counters
+LOOK_SECONDS = 1.0
+#: what the session counts of each kind of change
+COUNTERS = {"Add": "Handler_write", "Update": "Handler_update", "Delete": "Handler_delete"}
+_COUNTED = f"SHOW SESSION STATUS WHERE Variable_name IN ({', '.join(map(literals.text, COUNTERS.values()))})"
+
+
+class AppliedRows:
+    """Proves by the session's own counters that every row of the binlog events was applied.
+
+    MySQL may ignore binlog events without a word. A look costs as much as a small transaction, so there is one a
+    second, and the statements between a look and the first SQL after it are what it proves.
+    """
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        #: the counters at the last look, None when there was none that something is to be compared with
+        self._before: dict[str, int] | None = None
+        #: of the pipe, at the last look
+        self._uncounted = 0
+        self._looked = 0.0
+        self._expected = dict.fromkeys(COUNTERS.values(), 0)
+
+    def begin(self) -> None:
+        """Note that binlog events follow."""
+        if not self._comparable and time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._look()
+
+    @property
+    def _comparable(self) -> bool:
+        return self._before is not None and self._uncounted == self._pipe.uncounted
+
+    def expect(self, kind: str, rows: int) -> None:
+        """Note that rows of this kind of change are under way."""
+        self._expected[COUNTERS[kind]] += rows
+
+    def check(self, *, end: bool = False) -> bool:
+        """Tell whether all is as it must be, looked at once a second; at the `end` of the binlog events in any case.
+
+        All that is under way was sent.
+        """
+        if self._before is None or not self._comparable:
+            return True
+        if not end and time.monotonic() - self._looked < LOOK_SECONDS:
+            return True
+        before, expected = self._before, self._expected
+        self._look()
+        return all(self._before[name] - before[name] == count for name, count in expected.items())
+
+    def _look(self) -> None:
+        self._before = {str(name): int(value) for name, value in self._pipe.ask(_COUNTED)}
+        self._uncounted, self._looked = self._pipe.uncounted, time.monotonic()
+        self._expected = dict.fromkeys(COUNTERS.values(), 0)
+
+
+class ChangesWriter:
+    """Writes changes into statements that each hold one transaction or several, or a part of a large one."""
+
+    def __init__(
+        self, pipe: Pipe, tables: Tables, position: PositionRow, refused: Set[TablePlace], max_packet: int, limit: int
+    ) -> None:
+        """`refused` are tables whose changes go by SQL; `limit` is how many characters a statement may grow to."""
+        self.applied = AppliedRows(pipe)
+        self.position = position
+        self._pipe = pipe
+        self._known = tables
+        self._refused = refused
+        self._largest = int((max_packet - 2 * FRAME_SIZE) / CHARACTERS) - limit
+        self._limit = int(limit / CHARACTERS)
+        #: which layouts fit, by table and bytes of the layout
+        self._fits: dict[tuple[bytes, bytes, bytes], bool] = {}
+        self.statement = ChangesStatement()
+        self._counts: list[tuple[str, int]] = []
+        self._tables: set[TablePlace] = set()
+
+    def forget(self) -> None:
+        """Note that a statement may have changed a table."""
+        self._fits.clear()
+
+    def takes(self, changes: Changes) -> bool:
+        """Tell whether the follower's table was proven to store these bytes as the leader's does."""
+        if changes.size > self._largest or changes.table_id == TABLE_ID:
+            return False  # under the id of the position's table its row would go to this one
+        table = (changes.database, changes.table, changes.layout)
+        fits = self._fits.get(table)
+        if fits is None:
+            fits = self._fits[table] = self._prove(changes)
+        return fits
+
+    def _prove(self, changes: Changes) -> bool:
+        place = (changes.database.decode(), changes.table.decode())
+        if place in self._refused:
+            return False
+        try:
+            self._known.find(*place)
+            layout = read_layout(changes.layout)
+        except DivergedError:
+            return False  # the other way names it
+        except NoLayoutError as error:
+            logger.info("rows of %s.%s go by SQL: %s", *place, error)
+            return False
+        found = layout_of(self._pipe.ask, *place)
+        if found != layout:
+            logger.info(
+                "rows of %s.%s go by SQL: the table differs from the leader's, or has generated columns", *place
+            )
+        return found == layout
+
+    @property
+    def full(self) -> bool:
+        """Tell whether the statement should grow no more."""
+        return self.statement.size > self._limit
+
+    def add(self, changes: Changes, rows: int) -> None:
+        """Let the statement under way grow by these changes, which it takes."""
+        self.statement.add(changes)
+        self._counts.append((changes.kind, rows))
+        self._tables.add((changes.database.decode(), changes.table.decode()))
+
+    def finish(self, sequence: int) -> tuple[str, Check]:
+        """Return the statement, whose last event is that of `sequence`; the next one begins."""
+        for kind, rows in self._counts:
+            self.applied.expect(kind, rows)
+        group = Together(sequence, frozenset(self._tables))
+        sql = self.statement.sql()
+        self.statement, self._counts, self._tables = ChangesStatement(), [], set()
+        return sql, Check(about=group)
