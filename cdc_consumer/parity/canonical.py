@@ -11,6 +11,8 @@ XOR is sound because no two rows of a keyed table are alike; CRC32 would let equ
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
 from cdc_consumer.parity.model import Column, Shape
@@ -58,45 +60,40 @@ def row_text(shape: Shape, replaced: dict[str, str] | None = None) -> str:
     sources = {column.name: quote_name(column.name) for column in shape.columns} | (replaced or {})
     columns = [_parts(column, sources[column.name]) for column in shape.columns]
     numbers = [number for parts in columns for number in parts.numbers]
-    nulls = [f"ISNULL({sources[column.name]})" for column in shape.columns if column.nullable]
-    for start in range(0, len(nulls), _MASK_BITS):
-        bits = enumerate(nulls[start : start + _MASK_BITS])
-        numbers.append(" + ".join(f"{null} * {1 << bit}" if bit else null for bit, null in bits))
-    numbers += ["0"] * (len(numbers) % 2)
-    points = [f"POINT({x}, {y})" for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
+    numbers += _null_masks([sources[column.name] for column in shape.columns if column.nullable])
     texts = [text for parts in columns for text in parts.texts]
     separated = [text for parts in columns for text in parts.separated]
     # one separator at least: it makes the whole text a binary string, in which any character set is its bytes
     separated += ["''"] * (2 - len(separated))
     # at two thirds of the price of CONCAT_WS; it takes no NULL
-    return f"CONCAT({', '.join([*points, *texts, f', {_SEPARATOR}, '.join(separated)])})"
+    return f"CONCAT({', '.join([*_points(numbers), *texts, f', {_SEPARATOR}, '.join(separated)])})"
+
+
+def _null_masks(sources: list[str]) -> Iterator[str]:
+    """Write which of these values are NULL as numbers, a bit for each value."""
+    nulls = [f"ISNULL({source})" for source in sources]
+    for start in range(0, len(nulls), _MASK_BITS):
+        bits = enumerate(nulls[start : start + _MASK_BITS])
+        yield " + ".join(f"{null} * {1 << bit}" if bit else null for bit, null in bits)
+
+
+def _points(numbers: list[str]) -> Iterator[str]:
+    """Write numbers two in each POINT; a last one that is alone gets a zero beside it."""
+    for x, y in zip_longest(numbers[::2], numbers[1::2], fillvalue="0"):
+        yield f"POINT({x}, {y})"
 
 
 def _parts(column: Column, source: str) -> _Parts:
-    kind = column.data_type
-
     def filled(sql: str, empty: str) -> str:
         return f"IFNULL({sql}, {empty})" if column.nullable else sql
 
-    if kind in _FLOATS or (kind in _SMALL and not column.converted):
-        return _Parts(numbers=(filled(source, "0"),))
-    if kind == "enum" and not column.converted:
-        return _Parts(numbers=(filled(f"{source} + 0", "0"),))
-    if kind in INTEGERS:
-        # a ZEROFILL column shows zeros
-        text = _integer(column, source) if column.converted or "zerofill" in column.type else source
-        return _Parts(separated=(filled(text, "''"),))
-    if kind == "bit":
-        return _Parts(separated=(filled(f"CAST({source} AS UNSIGNED)", "''"),))
-    if kind in _TEMPORAL:
-        text = filled(_temporal(column, source), "''")
-        # hours of a TIME have two or three digits
-        return _Parts(separated=(text,)) if kind == "time" else _Parts(texts=(text,))
-    if kind in ("decimal", "year"):
-        return _Parts(separated=(filled(source, "''"),))
-    if kind == "set" and not column.converted:
-        return _Parts(separated=(filled(f"{source} + 0", "''"),))
-    if kind == "json":
+    if number := _number(column, source):
+        return _Parts(numbers=(filled(number, "0"),))
+    if short := _without_separator(column, source):
+        return _Parts(separated=(filled(short, "''"),))
+    if column.data_type in _TEMPORAL:
+        return _Parts(texts=(filled(_temporal(column, source), "''"),))
+    if column.data_type == "json":
         # the size tells numbers that look alike, such as the decimal 1.5 from the double 1.5; a JSON updated in place
         # keeps room that is no longer used until something is (not) removed from it
         text = f"CAST({source} AS CHAR)"
@@ -104,12 +101,34 @@ def _parts(column: Column, source: str) -> _Parts:
         numbers = (filled(f"LENGTH({text})", "0"), filled(size, "0"))
         return _Parts(numbers=numbers, texts=(filled(f"SHA2({text}, 256)", "''"),))
     data = _bytes(column, source)
-    text = filled(f"SHA2({data}, 256)" if kind in _LONG else data, "''")
+    text = filled(f"SHA2({data}, 256)" if column.data_type in _LONG else data, "''")
     length = filled(f"LENGTH({data})", "0")
-    if kind in _NAMED:
+    if column.data_type in _NAMED:
         # by name: the order of the members may differ; the error value 0 is not a member ''
         return _Parts(numbers=(length, filled(f"{source} + 0 = 0", "0")), texts=(text,))
     return _Parts(numbers=(length,), texts=(text,))
+
+
+def _number(column: Column, source: str) -> str:
+    """Write a value that a DOUBLE holds exactly; "" for a column of others."""
+    if column.data_type in _FLOATS or (column.data_type in _SMALL and not column.converted):
+        return source
+    return f"{source} + 0" if column.data_type == "enum" and not column.converted else ""
+
+
+def _without_separator(column: Column, source: str) -> str:
+    """Write a value as a text that holds no '#' and has no width of its own; "" for a column of others."""
+    kind = column.data_type
+    if kind in INTEGERS:
+        # a ZEROFILL column shows zeros
+        return _integer(column, source) if column.converted or "zerofill" in column.type else source
+    if kind == "bit":
+        return f"CAST({source} AS UNSIGNED)"
+    if kind == "time":
+        return _temporal(column, source)  # its hours have two or three digits
+    if kind in ("decimal", "year"):
+        return source
+    return f"{source} + 0" if kind == "set" and not column.converted else ""
 
 
 def is_bit_mask(column: Column) -> bool:
