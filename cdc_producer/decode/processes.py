@@ -5,8 +5,9 @@ so it does in the end with every row that a decoder gives no answer for. A decod
 nothing else: one that dies or falls silent is done without.
 
 A decoder gets pickles on its stdin: what `Tables` is made from, then batches. It answers each batch with a frame on its
-stdout (SIZE of the rest; SIZE of each JSON; all JSON), and ends when the program does, because its stdin does. The
-program never waits on one of the two pipes alone, so it and a decoder cannot both wait for the other to read.
+stdout (SIZE of the rest; ANSWER, size and CRC-32, of each JSON; all JSON), and ends when the program does, because its
+stdin does. The program never waits on one of the two pipes alone, so it and a decoder cannot both wait for the other to
+read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import select
 import signal
 import sys
 import time
+import zlib
 from collections import deque
 from itertools import chain
 from struct import Struct
@@ -44,6 +46,7 @@ PATIENCE = 10.0
 #: the longest wait for decoders (seconds) between two looks whether that is so
 LOOK_SECONDS = 0.1
 SIZE = Struct("<Q")
+ANSWER = Struct("<QI")
 
 
 def most_decoders() -> int:
@@ -190,10 +193,10 @@ class _Decoder:
     def _settle(self, frame: memoryview) -> None:
         """Give their JSON to the operations of the batch that was answered."""
         batch = self.batches.popleft()
-        start = SIZE.size * len(batch)
-        for operation, (size,) in zip(batch, SIZE.iter_unpack(frame[:start]), strict=True):
+        start = ANSWER.size * len(batch)
+        for operation, (size, checksum) in zip(batch, ANSWER.iter_unpack(frame[:start]), strict=True):
             if size:
-                operation.settle(frame[start : start + size])
+                operation.settle(frame[start : start + size], checksum)
             else:
                 operation.encode()  # which tells why it cannot be
             start += size
@@ -209,9 +212,8 @@ def main() -> None:
             maps, rows = pickle.load(sys.stdin.buffer)
             found = {number: tables.table(_table_map(source)) for source, number in maps.items()}
             answers = [_encode(found[number], kind, body) for number, kind, body in rows]
-            sizes = [len(answer) for answer in answers]
-            head = [SIZE.pack(size) for size in (SIZE.size * len(sizes) + sum(sizes), *sizes)]
-            sys.stdout.buffer.writelines((*head, *answers))
+            head = b"".join(ANSWER.pack(len(answer), zlib.crc32(answer)) for answer in answers)
+            sys.stdout.buffer.writelines((SIZE.pack(len(head) + sum(map(len, answers))), head, *answers))
             sys.stdout.buffer.flush()
 
 

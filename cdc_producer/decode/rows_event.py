@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
 from cdc_producer.decode.cursor import length_encoded
 from cdc_producer.decode.table_decoders import Table
@@ -55,9 +57,12 @@ class RowsOperation(Operation):
             self._error = unreadable(self.event.type, self.event.where(), error)
             self._error.__cause__ = error
 
-    def settle(self, json: bytes | memoryview) -> None:
-        """Take the JSON that another process made."""
-        self.json = json
+    def settle(self, json: bytes | memoryview, checksum: int) -> None:
+        """Take the JSON that another process made, if it is what has this CRC-32; else make it here."""
+        if zlib.crc32(json) == checksum:
+            self.json = json
+        else:
+            self.encode()
 
     def raise_if_failed(self) -> None:
         if self._error is not None:

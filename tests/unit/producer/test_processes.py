@@ -114,6 +114,22 @@ def test_records_are_the_same(limit: int, encoded_here: list[int]) -> None:
     assert len(encoded_here) < len(events)
 
 
+def test_an_answer_that_was_altered_is_not_used(monkeypatch: pytest.MonkeyPatch, encoded_here: list[int]) -> None:
+    """The checksum of what a decoder made is the decoder's."""
+    settle, altered = module._Decoder._settle, []
+
+    def alter(self: module._Decoder, frame: memoryview) -> None:
+        frame[-2] ^= 1
+        altered.append(len(frame))
+        settle(self, frame)
+
+    monkeypatch.setattr(module._Decoder, "_settle", alter)
+    events = workload()
+    found = Run(1).records(events)
+    assert len(encoded_here) >= len(altered) > 0
+    assert found == Run(0).records(events)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_decoder_that_fails_is_done_without(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.3)
