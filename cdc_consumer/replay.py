@@ -128,25 +128,27 @@ class Attempt:
             self._apply(record)
         if self._transactions.inside:
             logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
-        self._rest()
+        self._worker.settle(last=True)
+        self._tell_missing()
 
     def _records(self) -> Iterator[Record]:
         """The topic's records, up to the end; where there are none now, what waits is committed."""
         while not self._done():
             records = self._reader.read(0.0)
             if not records:
-                self._rest()
+                self._worker.settle(last=True)
                 self._progress.rest()
                 records = self._reader.read(READ_SECONDS)
+                if not records:
+                    self._tell_missing()
             for record in records:
                 if self._done():
                     return
                 yield record
 
-    def _rest(self) -> None:
-        """Commit what waits; the first time say which included databases the topic has not brought."""
-        self._worker.settle(last=True)
-        if not self._told_missing:
+    def _tell_missing(self) -> None:
+        """Say once which included databases the topic has not brought, when all that it holds is applied."""
+        if not self._told_missing and self._next >= self._reader.next_offset():
             self._told_missing = True
             existing = self._worker.ask("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
             missing = self._databases.missing_from(str(name) for (name,) in existing)

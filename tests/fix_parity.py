@@ -17,6 +17,7 @@ from unittest import mock
 import pytest
 from fix_replication import Replication
 from kit.programs import Program, binlog_end, run_program
+from kit.topic import shared_table
 from kit.type_cases import SESSION
 
 from cdc_consumer.parity import cli
@@ -167,7 +168,7 @@ class Parity:
             "leader.tls": {"mode": "off"}, "follower.tls": {"mode": "off"},
         }  # fmt: skip
         if topic is not None:
-            self._tables["topic"] = {"name": topic.name, "backend": topic.backend, "path": topic.path}
+            self._tables["topic"] = shared_table(topic)
         self.change(**profile)
 
     def change(self, **profile: Mapping[str, Any]) -> None:

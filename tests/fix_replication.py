@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from kit.helpers import assert_same_database, wait_until
 from kit.programs import Program, binlog_end, run_program, write_profiles
-from kit.topic import sealed
+from kit.topic import CLUSTER, delete_topic, sealed
 
 from docker.local.mysql_servers import Server
 from shared.errors import TopicMissingError
 from shared.events import Position
-from shared.profile import TopicSettings
+from shared.profile import TopicSettings, load_topic
 from shared.topic import open_reader, open_writer
 
 #: what str() makes of an error of the MySQL driver
@@ -39,7 +39,7 @@ class Replication:
         self.database = include_dbs[0] if include_dbs else ""
         self.system_database = profile.setdefault("system_database", f"{self.database or 'fluvio'}_cdc")
         self.profiles = write_profiles(folder, leader, follower, include_dbs=include_dbs, **profile)
-        self.topic = TopicSettings(name="events", path=str(folder / "topics"))
+        self.topic = load_topic(self.profiles.consumer)
         self.producer = Program("cdc_producer", self.profiles.producer)
         self.consumer = Program("cdc_consumer", self.profiles.consumer)
 
@@ -112,7 +112,7 @@ class Replication:
             with closing(open_reader(self.topic)) as reader:
                 end = reader.next_offset()
                 reader.seek(max(0, end - 1))
-                records = reader.read(0.0)
+                records = reader.read(5.0 if end else 0.0)
         except TopicMissingError:
             records = []
         return (records[-1].offset, json.loads(records[-1].value)) if records else (-1, {})
@@ -129,19 +129,25 @@ class Replication:
 
 def read_topic(settings: TopicSettings) -> list[bytes]:
     """All records of a topic; [] when it does not exist."""
-    if not Path(settings.path, f"{settings.name}.topic").exists():
+    try:
+        reader = open_reader(settings)
+    except TopicMissingError:
         return []
     values: list[bytes] = []
-    with closing(open_reader(settings)) as reader:
-        while records := reader.read(0.0):
-            values += [record.value for record in records]
+    with closing(reader):
+        end = reader.next_offset()
+        reader.seek(reader.first_offset())
+        offset = reader.first_offset()
+        while offset < end:
+            for record in reader.read(1.0):
+                values.append(record.value)
+                offset = record.offset + 1
     return values
 
 
 def write_topic(settings: TopicSettings, values: Sequence[bytes]) -> None:
     """Make a topic hold exactly these records."""
-    for file in Path(settings.path).glob(f"{settings.name}.*"):
-        file.unlink()
+    delete_topic(settings)
     with closing(open_writer(settings)) as writer:
         writer.append(sealed(values))
 
@@ -159,6 +165,13 @@ def assert_refused(result: subprocess.CompletedProcess[str], *words: str, status
     assert not DRIVER_WORDS.search(lines[0]), f"a driver's error is shown as it is: {lines[0]}"
     for word in words:
         assert word in lines[0], f"{word!r} is not in: {lines[0]}"
+
+
+@pytest.fixture
+def topic_file() -> None:
+    """For tests of what only a topic that is a file can do, or suffer."""
+    if CLUSTER is not None:
+        pytest.skip("CDC_TEST_FLUVIO names a cluster, and this test is about a topic that is a file")
 
 
 Replicate = Callable[..., Replication]

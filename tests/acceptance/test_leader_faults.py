@@ -14,6 +14,7 @@ from fix_replication import Replicate, Replication, assert_refused, write_topic
 from kit.faults import account, setting
 from kit.helpers import wait_until
 from kit.programs import binlog_end
+from kit.topic import shared_table
 from kit.topic_audit import assert_whole
 
 from docker.local.mysql_servers import LEADER, Server, free_port
@@ -82,7 +83,7 @@ def test_missing_privileges(replicate: Replicate, leader: Server, follower: Serv
 
 def test_l9_another_replica_has_the_id(replicate: Replicate, leader: Server, follower: Server, database: str) -> None:
     first, second = (
-        replicate(leader, follower, [database], name=name, producer={"database": {"server_id": 777}, "topic": {"name": name}})
+        replicate(leader, follower, [database], name=name, producer={"database": {"server_id": 777}, "topic": {"name": f"{name}-{database[-8:]}"}})
         for name in ("first", "second")
     )  # fmt: skip
     first.producer.start()
@@ -205,7 +206,7 @@ def test_another_leader(own: Replication, leader: Server, replicate: Replicate, 
     assert (own.last()[1]["operation"] == "Heartbeat") == (last == "heartbeat")
     other = replicate(
         leader, own.follower, [own.database], name="other", start="earliest",
-        producer={"topic": {"path": own.topic.path}},
+        producer={"topic": shared_table(own.topic)},
     )  # fmt: skip
     other.topic = own.topic
     assert_changes_nothing(other, "load the follower anew")

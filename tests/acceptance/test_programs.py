@@ -6,6 +6,7 @@ import pytest
 from fix_replication import Replicate, Replication, assert_refused
 from kit.faults import account
 from kit.helpers import assert_same_database, tables_of, wait_until
+from kit.topic import shared_table
 
 from docker.local.mysql_servers import Server
 
@@ -82,7 +83,7 @@ def test_one_topic_has_any_number_of_followers(
     """The second one has no GTIDs, and comes when there is something already."""
     other = replicate(
         replication.leader, plain_follower, [replication.database],
-        name="other", consumer={"topic": {"path": replication.topic.path}},
+        name="other", consumer={"topic": shared_table(replication.topic)},
     )  # fmt: skip
     replication.start()
     replication.play("CREATE TABLE t (a INT PRIMARY KEY, b JSON)", "INSERT INTO t VALUES (1, '{}'), (2, NULL)")

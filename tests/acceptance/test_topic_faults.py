@@ -115,6 +115,18 @@ def test_a_producer_refuses_the_last_record(published: Replication, last: bytes)
     assert published.records() == damaged
 
 
+@pytest.mark.usefixtures("topic_file")
+def test_a_byte_that_was_altered(published: Replication) -> None:
+    """In the middle of what is stored: nothing of the batch is used, by either program."""
+    file = Path(published.topic.path, "events.topic")
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b"\x28\xb5\x2f\xfd") + 100] ^= 1  # a zstd frame begins so
+    file.write_bytes(data)
+    for program in (published.consume, published.produce):
+        assert_refused(program(), str(file), "start again, and if that does not help, load the follower anew")
+    assert published.sequence() == -1
+
+
 # the topic as a whole
 
 
@@ -125,10 +137,11 @@ def test_the_topic_was_created_anew(published: Replication) -> None:
     before = content(published)
     for records in (whole[:5], [*whole[:7], rename(whole[3], 7)]):
         write_topic(published.topic, records)
-        assert_refused(published.consume(), "topic events", "load the follower anew")
+        assert_refused(published.consume(120), f"topic {published.topic.name}", "load the follower anew")
         assert content(published) == before
 
 
+@pytest.mark.usefixtures("topic_file")
 def test_two_producers(published: Replication) -> None:
     published.producer.start()
     wait_until(lambda: "after sequence 7" in published.producer.stderr, "the first one is at work")
@@ -148,6 +161,7 @@ def test_two_consumers(published: Replication) -> None:
     assert published.consumer.stop() == 0
 
 
+@pytest.mark.usefixtures("topic_file")
 def test_no_folder(replicate: Replicate, leader: Server, follower: Server, database: str, tmp_path: Path) -> None:
     """The producer makes it where it can; the consumer never does."""
     (tmp_path / "file").touch()
@@ -163,6 +177,7 @@ def test_no_folder(replicate: Replicate, leader: Server, follower: Server, datab
     replication.same()
 
 
+@pytest.mark.usefixtures("topic_file")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written(replication: Replication) -> None:
     folder = Path(replication.topic.path)
@@ -171,6 +186,7 @@ def test_a_folder_that_may_not_be_written(replication: Replication) -> None:
     assert_refused(replication.produce(), "cannot be written: Permission denied")
 
 
+@pytest.mark.usefixtures("topic_file")
 @pytest.mark.parametrize("kind", ["text", "another SQLite file", "folder"])
 def test_a_file_that_is_no_topic(published: Replication, kind: str) -> None:
     file = Path(published.topic.path, "events.topic")
@@ -190,6 +206,7 @@ def test_a_file_that_is_no_topic(published: Replication, kind: str) -> None:
     assert before is None or file.read_bytes() == before
 
 
+@pytest.mark.usefixtures("topic_file")
 def test_a_file_that_was_only_begun(published: Replication) -> None:
     """What a producer leaves that is killed while it makes the topic."""
     shutil.rmtree(published.topic.path)
@@ -200,6 +217,7 @@ def test_a_file_that_was_only_begun(published: Replication) -> None:
     published.same()
 
 
+@pytest.mark.usefixtures("topic_file")
 def test_the_disk_is_full(published: Replication) -> None:
     """No file of the producer may grow; when it may again, nothing is missing."""
     published.producer.start()
@@ -217,6 +235,7 @@ def test_the_disk_is_full(published: Replication) -> None:
     published.same()
 
 
+@pytest.mark.usefixtures("topic_file")
 def test_a_full_file_system(published: Replication, tmp_path: Path) -> None:
     folder = Path(published.topic.path)
     mounted = subprocess.run(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from docker.local.mysql_servers import Server
 from docker.local.processes import Child
+from kit.topic import topic_table
 
 ROOT = Path(__file__).resolve().parents[2]
 #: the programs are run from this working copy, installed or not
@@ -121,7 +122,7 @@ def write_profiles(
     producer, consumer:   keys to add or replace, by table: {"database": {"heartbeat_seconds": 0.5}}
     """
     filters = {"exclude_dbs": []} if include_dbs is None else {"include_dbs": list(include_dbs)}
-    topic = {"name": "events", "path": str(folder / "topics")}
+    topic = topic_table(folder)
     source = {"host": leader.host, "port": leader.port, "user": "root", "start": start or binlog_end(leader)}
     own = system_database or f"{include_dbs[0] if include_dbs else 'fluvio'}_cdc"
     target = {"host": follower.host, "port": follower.port, "user": "root", "system_database": own}

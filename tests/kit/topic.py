@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from shared.profile import TopicSettings
 from shared.topic import Record, Sealed, TopicReader
 from shared.topic.record import seal
 
+#: host:port of a Fluvio cluster that the tests may use; without one topics are files, and Fluvio is the double
+CLUSTER = os.environ.get("CDC_TEST_FLUVIO")
 VALUES = [b"%d" % number for number in range(4)]
 
 
@@ -25,6 +34,42 @@ class ListTopic:
 
     def close(self) -> None:
         pass
+
+
+_numbers = itertools.count(1)
+
+
+def topic_table(folder: Path) -> dict[str, Any]:
+    """The table [topic] of a topic that does not exist yet: a file in `folder`, or on the cluster if there is one."""
+    if CLUSTER is None:
+        return {"name": "events", "path": str(folder / "topics")}
+    return {"name": f"test-{time.time_ns():x}-{next(_numbers)}", "backend": "fluvio", "endpoint": CLUSTER}
+
+
+def shared_table(settings: TopicSettings) -> dict[str, Any]:
+    """The table [topic] of a topic that there is."""
+    keys = ("name", "backend", "path") if settings.backend == "embedded" else ("name", "backend", "endpoint")
+    return {key: getattr(settings, key) for key in keys}
+
+
+DELETE = """
+import sys, fluvio
+admin = fluvio.FluvioAdmin.connect_with_config(fluvio.FluvioConfig.new(sys.argv[1]))
+if sys.argv[2] in [topic.name() for topic in admin.list_topics([sys.argv[2]])]:
+    admin.delete_topic(sys.argv[2])
+while sys.argv[2] in [topic.name() for topic in admin.list_topics([sys.argv[2]])]:
+    pass
+"""
+
+
+def delete_topic(settings: TopicSettings) -> None:
+    """Remove a topic, so that it can be created anew."""
+    if settings.backend == "fluvio":
+        # the client holds the interpreter's lock while it waits
+        subprocess.run([sys.executable, "-c", DELETE, str(settings.endpoint), settings.name], check=True, timeout=60)
+        return
+    for file in Path(settings.path).glob(f"{settings.name}.*"):
+        file.unlink()
 
 
 def numbered(values: Sequence[bytes], start: int = 0) -> list[Record]:
