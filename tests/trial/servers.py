@@ -65,6 +65,7 @@ class Servers:
     def __init__(self, folder: Path, settings: Settings, stack: ExitStack) -> None:
         self.settings = settings
         shared = LEADER if settings.gtids else ("--binlog-row-metadata=FULL", *PLAIN)
+        following = (*(FOLLOWER if settings.gtids else PLAIN), "--event-scheduler=OFF")
         options = {
             "leader": (
                 *shared,
@@ -72,8 +73,8 @@ class Servers:
                 "--local-infile=ON",
                 *(["--binlog-transaction-compression=ON"] * settings.compression),
             ),
-            "follower": (*(FOLLOWER if settings.gtids else PLAIN), *HOSTILE, "--log-bin-trust-function-creators=ON"),
-            "native": (*(FOLLOWER if settings.gtids else PLAIN), *HOSTILE, *PROMPT),
+            "follower": (*following, *HOSTILE, "--log-bin-trust-function-creators=ON"),
+            "native": (*following, *HOSTILE, *PROMPT),
         }
         started: list[MySQLServer] = []
         for number, (name, given) in enumerate(options.items(), start=1):

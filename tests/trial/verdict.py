@@ -37,7 +37,9 @@ class Verdict:
     def sort(self) -> tuple[str, ...]:
         """What two findings of the same fault have in common."""
         if self.kind == STOPPED:
-            return (self.kind, PARTICULARS.sub("..", self.sentences[0])[:120])
+            # what stands before is the statement or the row
+            reason = re.split(r"sequence \d+", self.sentences[0])[-1]
+            return (self.kind, PARTICULARS.sub("..", reason)[:120])
         return (self.kind, *sorted({item.kind for item in self.items}))
 
     def __str__(self) -> str:
