@@ -17,9 +17,9 @@ demo: $(READY)  ## play the tutorial between two real MySQL servers; ARGS=--keep
 test: $(READY)  ## run the tests; ARGS="-k name" goes to pytest
 	$(BIN)/pytest $(ARGS)
 
-trial: $(READY)  ## beside native replication: FILES="a.sql b.test", or SECONDS=600 SEED=1 for invented SQL; GTIDS=off COMPRESSION=on
+trial: $(READY)  ## beside native replication: FILES="a.sql b.test", or SECONDS=600 SEED=1 for invented SQL; GTIDS=off COMPRESSION=on ROWS=sql
 	PYTHONPATH=.:tests $(BIN)/python -m trial $(FILES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
-		--gtids $(or $(GTIDS),on) --compression $(or $(COMPRESSION),off) $(ARGS)
+		--gtids $(or $(GTIDS),on) --compression $(or $(COMPRESSION),off) --rows $(or $(ROWS),auto) $(ARGS)
 
 lint: $(READY)  ## check style and format
 	$(BIN)/ruff check

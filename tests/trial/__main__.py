@@ -38,11 +38,12 @@ FINDS = Path("trial-finds")
 class Session:
     """One run of the command; servers that a script has broken are started anew."""
 
-    def __init__(self, folder: Path, settings: Settings, stack: ExitStack, *, locate: bool) -> None:
+    def __init__(self, folder: Path, settings: Settings, stack: ExitStack, rows: str, *, locate: bool) -> None:
         self._folder = folder
         self._settings = settings
         self._stack = stack.enter_context(ExitStack())
         self._trial: Trial | None = None
+        self._rows = rows
         self._locate = locate
         self.counts: Counter[str] = Counter()
         self.statements = 0
@@ -53,7 +54,8 @@ class Session:
         """Try one script."""
         if self._trial is None:
             folder = self._folder / secrets.token_hex(3)
-            self._trial = Trial(self._stack.enter_context(start_servers(folder, self._settings)), folder / "programs")
+            servers = self._stack.enter_context(start_servers(folder, self._settings))
+            self._trial = Trial(servers, folder / "programs", self._rows)
         return self._trial.run(steps)
 
     def guard(self, name: object, action: Callable[[], None]) -> None:
@@ -131,12 +133,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first invented script; the ones after it count up")
     parser.add_argument("--gtids", choices=("on", "off"), default="on")
     parser.add_argument("--compression", choices=("on", "off"), default="off")
+    parser.add_argument("--rows", choices=("auto", "sql"), default="auto", help="how the consumer applies rows")
     parser.add_argument("--innodb", action="store_true", help="read every other storage engine as InnoDB")
     parser.add_argument("--no-locate", action="store_true", help="do not look for the transaction of a difference")
     options = parser.parse_intermixed_args()
     settings = Settings(options.gtids == "on", options.compression == "on")
     with tempfile.TemporaryDirectory(prefix="mysql-cdc-trial-") as name, ExitStack() as stack:
-        session = Session(Path(name), settings, stack, locate=not options.no_locate)
+        session = Session(Path(name), settings, stack, options.rows, locate=not options.no_locate)
         for file in options.files:
             session.guard(file, partial(session.file, file, options.innodb))
         if options.seconds is not None:

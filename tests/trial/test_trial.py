@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,9 @@ ALONE = [
 SEED, SCRIPTS, STATEMENTS = 20, 4, 40
 
 
-def test_what_arrives(trial: Trial) -> None:
+@pytest.mark.parametrize("rows", ["auto", "sql"])
+def test_what_arrives(trial: Trial, rows: str, tmp_path: Path) -> None:
+    trial = Trial(trial.servers, tmp_path / "programs", rows)
     tried = trial.run(together(TOGETHER))
     if tried.verdict.kind != EQUAL:
         wrong = [
@@ -42,8 +45,10 @@ def test_a_case(trial: Trial, case: Case) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + SCRIPTS))
-def test_what_is_invented(trial: Trial, seed: int) -> None:
-    tried = trial.run(invent(random.Random(seed), STATEMENTS))
+def test_what_is_invented(trial: Trial, seed: int, tmp_path: Path) -> None:
+    tried = Trial(trial.servers, tmp_path / "programs", ("auto", "sql")[seed % 2]).run(
+        invent(random.Random(seed), STATEMENTS)
+    )
     assert tried.verdict.kind in (EQUAL, AS_NATIVE, STOPPED), f"make trial SECONDS=1 SEED={seed}\n{tried.verdict}"
     assert tried.refused < len(tried.steps) / 2
 

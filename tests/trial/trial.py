@@ -79,9 +79,11 @@ class Tried:
 class Trial:
     """Tries scripts one after the other on the same servers."""
 
-    def __init__(self, servers: Servers, folder: Path) -> None:
+    def __init__(self, servers: Servers, folder: Path, rows: str = "auto") -> None:
+        """`rows` says how the consumer applies them, as in its profile: "auto" or "sql"."""
         self.servers = servers
         self._folder = folder
+        self._rows = rows
 
     def run(self, steps: Sequence[Step]) -> Tried:
         """Play a script on empty servers, replicate it both ways, and compare."""
@@ -106,7 +108,7 @@ class Trial:
         account = {"user": USER, "password": PASSWORD}
         profiles = write_profiles(
             self._folder, self.servers.leader, self.servers.follower, start="earliest",
-            system_database=SYSTEM_DATABASE, producer={"database": account}, consumer={"database": account},
+            system_database=SYSTEM_DATABASE, producer={"database": account}, consumer={"database": account, "apply": {"rows": self._rows}},
         )  # fmt: skip
         said = [_run(f"cdc_{name}", getattr(profiles, name)) for name in ("producer", "consumer")]
         return tuple(filter(None, reversed(said)))
