@@ -80,12 +80,29 @@ def _stores(ours: ColumnType, theirs: ColumnType) -> bool:
     if ours.name != name:
         return False
     if name in ("enum", "set"):
-        return ours.members()[: len(theirs.members())] == theirs.members()
+        return _begins_with(ours.members(), theirs.members())
     if name == "decimal":
         return _scale(ours) >= _scale(theirs)
     if name in _TEMPORAL:
         return (ours.numbers() or (0,)) >= (theirs.numbers() or (0,))
     return True
+
+
+def _begins_with(follower: tuple[str, ...], leader: tuple[str, ...]) -> bool:
+    """Tell whether the follower's members begin with the leader's, which are not written by information_schema."""
+    shown = follower[: len(leader)]
+    return shown == leader or tuple(map(_as_shown, shown)) == tuple(_as_shown(_escaped(member)) for member in leader)
+
+
+def _escaped(member: str) -> str:
+    for letter, escape in (("\\", "\\\\"), ("\0", "\\0"), ("\n", "\\n"), ("\r", "\\r")):
+        member = member.replace(letter, escape)
+    return member
+
+
+def _as_shown(member: str) -> str:
+    # information_schema has no letters beyond the Basic Multilingual Plane
+    return re.sub("[\U00010000-\U0010ffff]", "?", member)
 
 
 def _scale(decimal: ColumnType) -> int:
