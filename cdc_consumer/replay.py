@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from cdc_consumer.binlog.changes import Changes, changes_in
+from cdc_consumer.decision import Decision
 from cdc_consumer.follower.server import open_server
 from cdc_consumer.follower.worker import Worker
+from cdc_consumer.leave_out import LeaveOut, leave_out_at_leader
 from cdc_consumer.next_attempt import PASSING, NextAttempt
 from cdc_consumer.outline import read_outline
 from cdc_consumer.profile import ConsumerProfile
@@ -23,7 +25,7 @@ from cdc_consumer.resume import continue_after, open_topic
 from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
 from shared.decode import decode
-from shared.errors import CdcError, EventError, causes
+from shared.errors import CdcError, EventError, FollowerError, causes
 from shared.events import Event, Heartbeat, Query, Rows
 from shared.filters import DatabaseFilter
 from shared.recovery import Stopping
@@ -37,18 +39,24 @@ READ_SECONDS = 0.5
 ONLY_WORKER = 0
 
 
-def replay(profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool) -> None:
-    """Replay until asked to stop or, with `exit_at_end`, all that the topic holds now. Raises CdcError."""
-    Replay(profile, stopping, exit_at_end).run()
+def replay(profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool, decision: Decision | None = None) -> None:
+    """Replay until asked to stop or, with `exit_at_end`, all that the topic holds now. Raises CdcError.
+
+    `decision` leaves out the transaction at which an earlier replay has stopped.
+    """
+    Replay(profile, stopping, exit_at_end, decision).run()
 
 
 class Replay:
     """Makes one run of the program: attempts, one after the other, until one comes to the end."""
 
-    def __init__(self, profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool) -> None:
+    def __init__(
+        self, profile: ConsumerProfile, stopping: Stopping, exit_at_end: bool, decision: Decision | None
+    ) -> None:
         self._profile = profile
         self._stopping = stopping
         self._exit_at_end = exit_at_end
+        self._decision = decision
         self._databases = DatabaseFilter(profile.filters, profile.database.system_database)
         self._next_attempt = NextAttempt(stopping)
         self._progress = Progress()
@@ -94,9 +102,24 @@ class Replay:
         self._next_attempt.reached()
         queries = QueryReplay(worker, server.facts, self._databases, self._profile.database.system_database)
         name = self._profile.topic.name
-        attempt = Attempt(worker, queries, reader, name, self._databases, self._progress, self._stopping, self._end)
+        attempt = Attempt(
+            worker, queries, reader, name, self._databases, self._progress, self._stopping, self._end,
+            self._leave_out(worker),
+        )  # fmt: skip
         stack.callback(attempt.finish)
         attempt.run()
+
+    def _leave_out(self, worker: Worker) -> LeaveOut | None:
+        """What the decision is yet to do, None for nothing. Raises FollowerError when it comes too late."""
+        if self._decision is None:
+            return None
+        number, applied = self._decision.sequence, worker.own.start.sequence
+        if worker.own.was_left_out(number):
+            logger.info("the transaction of sequence %d was left out before", number)
+            return None
+        if number <= applied:
+            raise FollowerError(f"--skip names sequence {number}, and the follower has applied {applied} already")
+        return LeaveOut(self._decision, worker)
 
 
 class Attempt:
@@ -104,7 +127,7 @@ class Attempt:
 
     def __init__(
         self, worker: Worker, queries: QueryReplay, reader: TopicReader, topic: str, databases: DatabaseFilter,
-        progress: Progress, stopping: Stopping, end: int | None,
+        progress: Progress, stopping: Stopping, end: int | None, leave_out: LeaveOut | None,
     ) -> None:  # fmt: skip
         """`reader` stands after the worker's position; `end` is the topic offset to stop at, None for never."""
         self._worker = worker
@@ -120,6 +143,10 @@ class Attempt:
         self._transactions = Transactions(worker.own.start.sequence)
         #: topic offset of the next record
         self._next = worker.own.start.offset + 1
+        #: takes the first transaction instead of applying it
+        self._leaves_out = leave_out
+        #: sequence of the first event of the transaction in hand
+        self._first = self._transactions.sequence + 1
         self._told_missing = False
 
     def run(self) -> None:
@@ -157,15 +184,21 @@ class Attempt:
 
     def _apply(self, record: Record) -> None:
         """Apply one event in its place, or pass over what says nothing new."""
-        changes = changes_in(record) if self._worker.takes_changes else None
+        wanted = self._worker.takes_changes and self._leaves_out is None
+        changes = changes_in(record) if wanted else None
         outline = None if changes is None else read_outline(record.value)
         event = self._decode(record) if outline is None else outline.event
         step = self._transactions.accept(event, record.offset)
         if step is not None:
+            if step.first:
+                self._first = event.sequence
             if isinstance(event.operation, Heartbeat):
                 self._worker.own.pass_to(mark_of(event, record.offset))
+            elif self._leaves_out is not None:
+                if self._leaves_out.take(step):
+                    self._leaves_out = None
             elif isinstance(event.operation, Query):
-                self._queries.apply(step, event.operation)
+                self._apply_query(step, event.operation)
             elif changes is None or outline is None:
                 self._apply_rows(step, event.operation)
             else:
@@ -173,6 +206,14 @@ class Attempt:
             self._progress.count(step, 0 if outline is None else outline.rows)
             logger.debug("applied sequence %d, topic offset %d", event.sequence, record.offset)
         self._next = record.offset + 1
+
+    def _apply_query(self, step: Step, query: Query) -> None:
+        if query.skipped is None:
+            self._queries.apply(step, query)
+        elif step.last:
+            leave_out_at_leader(self._worker, step, query.skipped, self._first)
+        else:
+            raise EventError(f"sequence {step.event.sequence} stands for a whole transaction and does not end it")
 
     def _apply_rows(self, step: Step, rows: Rows) -> None:
         """A transaction whose rows are all of other databases is empty here, and committed all the same."""
@@ -203,8 +244,14 @@ class Attempt:
             worker.commit(mark_of(event, step.offset))
 
     def _decode(self, record: Record) -> Event:
-        # the row writer checks each value as it writes it
-        return decode(record.value, self._where(record), check_values=False)
+        try:
+            # the row writer checks each value as it writes it
+            return decode(record.value, self._where(record), check_values=False)
+        except EventError as error:
+            if self._leaves_out is None:
+                expected = self._transactions.sequence + 1
+                raise EventError(f"{error}, where sequence {expected} was expected") from error
+            return decode(record.value, self._where(record), read_operation=False)
 
     def _where(self, record: Record) -> str:
         return f"topic {self._topic} offset {record.offset}"

@@ -14,10 +14,12 @@ the transaction's end.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring as json_string
 from typing import Any
 
+from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
 from cdc_producer.decode.gtids import read_transaction
@@ -45,6 +47,8 @@ from shared.statements.create_table import empty_table
 from shared.statements.heads import read_statement
 from shared.values import UTF8_CHARSETS
 
+logger = logging.getLogger(__name__)
+
 #: a table id that only ends a statement
 DUMMY_TABLE = 0xFFFFFF
 #: the type of an event that may begin a short transaction, as it stands in its header
@@ -60,9 +64,15 @@ class Capture:
 
     def __init__(
         self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, tables: Tables, resume: Resume,
-        outgoing: Outgoing,
+        outgoing: Outgoing, leave_out: LeaderDecision | None = None,
     ) -> None:  # fmt: skip
-        """`resource` is the profile's mysql_resource_name; records go to `outgoing`."""
+        """`resource` is the profile's mysql_resource_name; records go to `outgoing`.
+
+        `leave_out` names a transaction that is passed over, and a record that says so stands for it.
+        """
+        self._leave_out = leave_out
+        #: the transaction in hand is the one that is left out
+        self._leaving = False
         self._resource = resource
         self._databases = databases
         self._facts = facts
@@ -129,7 +139,7 @@ class Capture:
     def _is_plain(self) -> bool:
         """Whether nothing of the next transaction is to be skipped or has to wait."""
         resume = self._resume
-        at_rest = self._transaction is None and not self._outgoing.decoding
+        at_rest = self._transaction is None and not self._outgoing.decoding and self._leave_out is None
         return at_rest and resume.transaction is None and resume.gtids is None
 
     def _take_short(self, short: Short) -> None:
@@ -151,7 +161,7 @@ class Capture:
         if event.end > event.start:
             # not one that the leader made up for this connection, so that the count is the same the next time
             self._index += 1
-        handler = self._handlers.get(event.type)
+        handler = self._leave if self._leaves(event) else self._handlers.get(event.type)
         if handler is not None:
             try:
                 handler(event)
@@ -196,6 +206,33 @@ class Capture:
         return True
 
     # transaction edges
+
+    def _leaves(self, event: BinlogEvent) -> bool:
+        """Tell whether the event belongs to the transaction that is left out, from where that is named."""
+        decision = self._leave_out
+        if decision is None or self._transaction is None or (self._skip and self._resume.complete):
+            return False
+        if not self._leaving and decision.names(event, self._transaction):
+            # what was published of it before is undone by who reads the record that stands for it
+            self._leaving, self._held = True, None
+        return self._leaving
+
+    def _leave(self, event: BinlogEvent) -> None:
+        """Pass over the event; at the transaction's end publish what stands for it."""
+        text = query_text(event) if event.type == EventType.QUERY else b""
+        if text == b"BEGIN" or text.startswith(b"XA START"):
+            self._block = "BEGIN"
+        elif event.type in (EventType.XID, EventType.XA_PREPARE) or text in (b"COMMIT", b"ROLLBACK") or (
+            text and not self._block
+        ):  # fmt: skip
+            assert self._leave_out is not None
+            logger.warning(
+                "left out by decision: the transaction that ends at %s: %s", event.where(), self._leave_out.reason
+            )
+            self._leaving, self._skip = False, False
+            self._hold(json_string(f"flv://{self._resource}"), Operation(query_json(self._leave_out.query())), event)
+            self._leave_out = None
+            self._end(event)
 
     def _begin(self, event: BinlogEvent) -> None:
         if self._transaction is not None:

@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing
 
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
+from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.processes import Decoders, most_decoders
 from cdc_producer.decode.table_decoders import Tables
@@ -42,8 +43,15 @@ STOP_GRACE = 10.0
 class Producer:
     """Makes one run of the program: attempts, until one ends as it should."""
 
-    def __init__(self, profile: ProducerProfile, stopping: Stopping, exit_at_end: bool = False) -> None:
-        """`stopping` tells whether the program was asked to end."""
+    def __init__(
+        self,
+        profile: ProducerProfile,
+        stopping: Stopping,
+        exit_at_end: bool = False,
+        leave_out: LeaderDecision | None = None,
+    ) -> None:
+        """`stopping` tells whether the program was asked to end; `leave_out` names a transaction to pass over."""
+        self._leave_out = leave_out
         self.profile = profile
         self._stopping = stopping
         self._exit_at_end = exit_at_end
@@ -77,7 +85,9 @@ class Producer:
         stack.callback(connection.close)
         tables = Tables(profile.mysql_resource_name, self._databases, facts.charsets)
         outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders()), profile.raw))
-        capture = Capture(profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing)
+        capture = Capture(
+            profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing, self._leave_out
+        )
         return Attempt(connection, capture, outgoing, self._stopping, self._end if self._exit_at_end else None)
 
     def _prepare(self, last: Record | None) -> tuple[LeaderFacts, Resume]:

@@ -31,17 +31,22 @@ _NUMBERS = 1 << 63
 LATEST_TIME = 32_536_771_199_999_999
 
 
-def decode(value: bytes, where: str, *, check_values: bool = True) -> Event:
+#: stands for an operation that is not read
+UNREAD = Query(b"", "", (), {})
+
+
+def decode(value: bytes, where: str, *, check_values: bool = True, read_operation: bool = True) -> Event:
     """Read one record. `where` names it in errors, for example "topic t offset 7". Raises EventError.
 
     Whatever the bytes are, an event that is returned holds what its types say. Without `check_values` that is not so
-    of the values in row images, which is for a caller that checks each one itself as it writes it.
+    of the values in row images, which is for a caller that checks each one itself as it writes it. Without
+    `read_operation` any operation is an empty Query: for a transaction that is left out because it cannot be read.
     """
     try:
         record = orjson.loads(value)
         place, mark, sequence = record["bn_file"], record.get("transaction"), record["sequence"]
         name, offset = _file(place["fileName"]), place["offset"]
-        operation = _operation(record, check_values)
+        operation = _operation(record, check_values) if read_operation else UNREAD
         first = type(operation) is Heartbeat and type(sequence) is int and sequence == -1
         # only a heartbeat may come before the first operation
         _require_numbers(0 if first else sequence)
@@ -77,7 +82,8 @@ def _query(record: dict[str, Any], payload: Any) -> Query:
     sql = base64.b64decode(_text(record["raw"]), validate=True) if "raw" in record else text.encode()
     if type(session) is not dict:
         raise TypeError(f"session cannot be {shown(session)}")
-    return Query(sql, _text(record["database"]), _texts(record["writes"]), session)
+    skipped = _text(record["skipped"]) if "skipped" in record else None
+    return Query(sql, _text(record["database"]), _texts(record["writes"]), session, skipped)
 
 
 def _rows(record: dict[str, Any], kind: str, rows: Any, check_values: bool) -> Rows:

@@ -15,6 +15,7 @@ The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py`
     session      time_zone and sql_mode of the leader's session, where generated columns may depend on them (rows only)
     foreign_key_checks   0 when the leader applied these rows without them (rows only)
     database     the default database a Query ran in; writes  the databases it writes; session  its variables
+    skipped      why an operator left the leader's transaction out, in whose place this Query stands (Query only)
     raw          base64 of a Query's bytes when they are not valid UTF-8
     leader       server_uuid of the leader; created  when it began the binlog file of bn_file, seconds since 1970;
                  time  its last sign of life, microseconds since 1970 (Heartbeat only)
@@ -99,6 +100,8 @@ class Query:
     writes: tuple[str, ...]
     #: session variables by name, as `cdc_consumer` restores them
     session: dict[str, Any]
+    #: why the leader's transaction was left out by an operator, when this stands in its place
+    skipped: str | None = None
 
 
 class Rows(NamedTuple):
@@ -204,9 +207,10 @@ def query_json(query: Query) -> bytes:
         raw = f',"raw":"{base64.b64encode(query.sql).decode()}"'
     session = orjson.dumps(query.session).decode()
     writes = orjson.dumps(query.writes).decode()
+    skipped = "" if query.skipped is None else f',"skipped":{json_string(query.skipped)}'
     return (
         f',"operation":{{"Query":{json_string(text)}}}{raw},"database":{json_string(query.database)}'
-        f',"writes":{writes},"session":{session}'
+        f',"writes":{writes},"session":{session}{skipped}'
     ).encode()
 
 

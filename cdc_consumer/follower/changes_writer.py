@@ -139,11 +139,15 @@ class ChangesWriter:
         self._counts.append((changes.kind, rows))
         self._tables.add((changes.database.decode(), changes.table.decode()))
 
+    def abandon(self) -> None:
+        """Give up the statement under way; the next one begins."""
+        self.statement, self._counts, self._tables = ChangesStatement(), [], set()
+
     def finish(self, sequence: int) -> tuple[str, Check]:
         """Return the statement, whose last event is that of `sequence`; the next one begins."""
         for kind, rows in self._counts:
             self.applied.expect(kind, rows)
         group = Together(sequence, frozenset(self._tables))
         sql = self.statement.sql()
-        self.statement, self._counts, self._tables = ChangesStatement(), [], set()
+        self.abandon()
         return sql, Check(about=group)

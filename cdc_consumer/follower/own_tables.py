@@ -6,7 +6,7 @@ import time
 
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.pipe import Check, Pipe
-from cdc_consumer.sql.positions import Intent, Mark, PositionTables, mark_from
+from cdc_consumer.sql.positions import Intent, LeftOut, Mark, PositionTables, mark_from
 
 #: seconds between two writes of a position that moves without rows
 ADVANCE_SECONDS = 1.0
@@ -66,6 +66,18 @@ class OwnTables:
         self.moves(mark)
         self._advanced = time.monotonic()
         self._write(self._tables.write(mark), Check(1, about=position_of(mark)))
+
+    def leave_out(self, left_out: LeftOut) -> None:
+        """Write down that a transaction was left out, outside of any."""
+        self._write(self._tables.write_left_out(left_out), Check(1, about=f"the decision on {left_out}"))
+
+    def leaves_out(self, left_out: LeftOut) -> str:
+        """Return the SQL that writes it down inside of the transaction that stands for it."""
+        return self._tables.write_left_out(left_out)
+
+    def was_left_out(self, sequence: int) -> bool:
+        """Tell whether the transaction of this sequence was left out before."""
+        return bool(self._pipe.ask(self._tables.read_left_out(sequence)))
 
     def intend(self, intent: Intent) -> None:
         """Write down that a statement that commits by itself is about to run."""

@@ -14,7 +14,7 @@ from cdc_consumer.follower.own_tables import OwnTables, position_of
 from cdc_consumer.follower.pipe import Check, Pipe, Together, Unnamed
 from cdc_consumer.follower.row_statements import RowStatement, RowWriter
 from cdc_consumer.follower.tables import Tables
-from cdc_consumer.sql.positions import Mark
+from cdc_consumer.sql.positions import LeftOut, Mark
 from cdc_consumer.sql.session import ROWS, RowMode, Session, row_settings
 from shared.errors import DivergedError, FollowerError
 from shared.events import Rows
@@ -160,6 +160,32 @@ class Worker:
         self._look_closer(end=True)
         self._pipe.put(self.own.moved(mark), Check(1, about=position_of(mark)))
         self._pipe.commit(f"COMMIT of sequence {mark.sequence}")
+
+    def put(self, sql: str, about: str) -> None:
+        """Let a statement of the operator change rows inside of the open transaction."""
+        if self._earlier is not Earlier.PASSING:
+            self._begin()
+            self._look_closer(end=True)
+            self._pipe.put(sql, Check(about=about))
+
+    def leave_out(self, left_out: LeftOut) -> None:
+        """Write down inside of the open transaction that it stands for one that was left out."""
+        if self._earlier is not Earlier.PASSING:
+            self._begin()
+            self._look_closer(end=True)
+            self._pipe.put(self.own.leaves_out(left_out), Check(1, about=f"the decision on {left_out}"))
+
+    def abandon(self) -> None:
+        """Undo the open transaction; it may begin anew."""
+        if self._earlier is Earlier.PASSING:
+            self._earlier = Earlier.POSSIBLE
+            return
+        self._writer = RowWriter(self._writer.limit)
+        if self._changes is not None:
+            self._changes.abandon()
+        if self._begun:
+            self._look_closer(end=True)
+            self._pipe.put("ROLLBACK", Check(about="ROLLBACK"))
 
     def _commit_changes(self, writer: ChangesWriter, mark: Mark) -> None:
         """Send the transaction as one statement, which finds the position only where the one before it has left it."""

@@ -56,6 +56,27 @@ class Intent:
     fingerprint: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Tells of one transaction that an operator decided to leave out."""
+
+    #: sequences of its first and its last event
+    first: int
+    last: int
+    #: where its last binlog event starts
+    position: Position
+    gtid: str | None
+    #: where it was decided: "follower" or "leader"
+    side: str
+    reason: str
+    #: statements that ran in its place, None for none
+    instead: str | None
+
+    def __str__(self) -> str:
+        name = self.gtid or str(self.position)
+        return f"transaction {name} (sequences {self.first} to {self.last}, at the {self.side}): {self.reason}"
+
+
 class PositionTables:
     """Writes the SQL of the tables `position` and `intent` for one topic and one worker."""
 
@@ -63,6 +84,7 @@ class PositionTables:
         self._place = f"TABLE_SCHEMA = {literals.text(database)} AND TABLE_NAME = 'position'"
         self.position = f"{quote_name(database)}.`position`"
         self.intent = f"{quote_name(database)}.`intent`"
+        self.left_out = f"{quote_name(database)}.`left_out`"
         self._database = quote_name(database)
         self._topic = literals.text(topic)
         self._worker = literals.integer(worker)
@@ -81,6 +103,12 @@ class PositionTables:
             f" committed_at DATETIME(6) NULL, {changed}, PRIMARY KEY {CHAINED_KEY}) ENGINE=InnoDB",
             f"CREATE TABLE IF NOT EXISTS {self.intent} ({whose}, PRIMARY KEY (topic, worker),"
             f" sequence BIGINT NOT NULL, fingerprint CHAR(64) CHARACTER SET ascii NOT NULL, {changed}) ENGINE=InnoDB",
+            f"CREATE TABLE IF NOT EXISTS {self.left_out} ("
+            "topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, first_sequence BIGINT NOT NULL,"
+            " last_sequence BIGINT NOT NULL, leader_file VARCHAR(512) NOT NULL, leader_offset BIGINT UNSIGNED NOT NULL,"
+            " gtid VARCHAR(100) NULL, side VARCHAR(8) NOT NULL, reason TEXT NOT NULL, instead LONGTEXT NULL,"
+            " account VARCHAR(300) NOT NULL, decided_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),"
+            " PRIMARY KEY (topic, first_sequence)) CHARACTER SET utf8mb4 ENGINE=InnoDB",
             f"INSERT INTO {self.position} (topic, worker, topic_offset, sequence, leader_file, leader_offset)"
             f" SELECT {self._topic}, {self._worker}, -1, -1, '', 0 FROM DUAL"
             f" WHERE NOT EXISTS (SELECT 1 FROM {self.position} WHERE {self._row})",
@@ -118,8 +146,27 @@ class PositionTables:
         return (
             f"UPDATE {self.position} SET topic_offset = {literals.integer(mark.offset)},"
             f" sequence = {literals.integer(mark.sequence)}, leader_file = {literals.text(mark.file)},"
-            f" leader_offset = {literals.integer(mark.leader_offset)}, gtid = {gtid}, committed_at = {moment}"
+            f" leader_offset = {literals.integer(mark.leader_offset)}, gtid = {gtid}, committed_at = {moment},"
+            " updated_at = CURRENT_TIMESTAMP(6)"
             f" WHERE {self._row}"
+        )
+
+    def write_left_out(self, left_out: LeftOut) -> str:
+        gtid, instead = ("NULL" if part is None else literals.text(part) for part in (left_out.gtid, left_out.instead))
+        return (
+            f"INSERT INTO {self.left_out} (topic, first_sequence, last_sequence, leader_file, leader_offset, gtid,"
+            f" side, reason, instead, account) VALUES ({self._topic}, {literals.integer(left_out.first)},"
+            f" {literals.integer(left_out.last)}, {literals.text(left_out.position.file)},"
+            f" {literals.integer(left_out.position.offset)}, {gtid}, {literals.text(left_out.side)},"
+            f" {literals.text(left_out.reason)}, {instead}, CURRENT_USER())"
+        )
+
+    def read_left_out(self, sequence: int) -> str:
+        """Select a row when the transaction of this sequence was left out."""
+        number = literals.integer(sequence)
+        return (
+            f"SELECT 1 FROM {self.left_out} WHERE topic = {self._topic} AND first_sequence <= {number}"
+            f" AND last_sequence >= {number}"
         )
 
     def delete_intent(self) -> str:
