@@ -12,8 +12,8 @@ from cdc_consumer.sql.positions import Mark
 #: an id that no table of a leader has: those are counted from 1 on
 TABLE_ID = (0x7FFF_FFFF_FFFE).to_bytes(ID_SIZE, "little")
 _EPOCH = datetime(1970, 1, 1)
-#: bits of the columns by which the row is found: topic, worker, sequence
-_FOUND_BY = 0b1011
+#: bits of the columns by which the row is found: topic, worker, link
+_FOUND_BY = 0b10_0000_0011
 
 
 def _layout(collations: tuple[int, ...]) -> RowLayout:
@@ -28,12 +28,13 @@ def _layout(collations: tuple[int, ...]) -> RowLayout:
         (b"gtid", types.VARCHAR, (100 * 4).to_bytes(2, "little"), True),
         (b"committed_at", types.DATETIME2, b"\6", True),
         (b"updated_at", types.TIMESTAMP2, b"\6", False),
+        (b"link", types.LONGLONG, b"", False),
     ]
     return RowLayout(
         bytes(kind for _, kind, _, _ in columns),
         b"".join(metadata for _, _, metadata, _ in columns),
         bits([null for _, _, _, null in columns], 0x01),
-        (True, False, False, True),  # worker, topic_offset, sequence, leader_offset
+        (True, False, False, True, False),  # worker, topic_offset, sequence, leader_offset, link
         collations,
         (),
         b"".join(text(name) for name, _, _, _ in columns),
@@ -42,9 +43,9 @@ def _layout(collations: tuple[int, ...]) -> RowLayout:
 
 
 class PositionRow:
-    """Moves one topic's and worker's row of the table `position` from one sequence to the next.
+    """Moves one topic's and worker's row of the table `position` from one transaction to the next.
 
-    The sequence is in the key: the row is not found, and nothing is applied, unless what came before was.
+    The link to the one before is in the key: the row is not found, and nothing is applied, unless what came before was.
     """
 
     def __init__(self, database: str, topic: str, worker: int, collations: tuple[int, ...]) -> None:
@@ -55,20 +56,23 @@ class PositionRow:
         self._table_map = event(TABLE_MAP, TABLE_ID + bytes(FLAGS_SIZE) + names + self._map)
         self._row = _long_text(topic) + worker.to_bytes(4, "little")
 
-    def moved(self, sequence: int, mark: Mark, now: int, *, foreign_key_checks: bool = True) -> Changes:
-        """Return the change of the row from `sequence` to `mark`; `now` is in microseconds since 1970."""
+    def moved(self, link: int, mark: Mark, now: int, *, foreign_key_checks: bool = True) -> Changes:
+        """Return the change of the row to `mark`.
+
+        `link` is the sequence of the transaction before; `now` is in microseconds since 1970.
+        """
         width = len(self.layout.types)
         found_by, every = _FOUND_BY.to_bytes(2, "little"), ((1 << width) - 1).to_bytes(2, "little")
         absent = (mark.gtid is None) << 6 | (mark.committed is None) << 7
         rest = b"".join(
             (
                 b"\2\0", number(width), found_by, every,
-                b"\0", self._row, _big(sequence),
+                b"\0", self._row, _big(link),
                 absent.to_bytes(2, "little"), self._row, _big(mark.offset), _big(mark.sequence),
                 _long_text(mark.file), mark.leader_offset.to_bytes(8, "little"),
                 b"" if mark.gtid is None else _long_text(mark.gtid),
                 b"" if mark.committed is None else _datetime(mark.committed),
-                _timestamp(now),
+                _timestamp(now), _big(mark.sequence),
             )
         )  # fmt: skip
         size = HEADER.size + ID_SIZE + FLAGS_SIZE + len(rest)

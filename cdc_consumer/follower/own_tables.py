@@ -18,14 +18,18 @@ class OwnTables:
     Only the position of a transaction with rows is written elsewhere: by the worker, inside that very transaction.
     """
 
-    def __init__(self, pipe: Pipe, gtids: Gtids, tables: PositionTables, start: Mark, intent: Intent | None) -> None:
+    def __init__(
+        self, pipe: Pipe, gtids: Gtids, tables: PositionTables, start: Mark, link: int, intent: Intent | None
+    ) -> None:
         self._pipe = pipe
         self._gtids = gtids
         self._tables = tables
         #: the position when the session began
         self.start = start
-        #: the sequence that the position has once all that was sent is committed
+        #: the sequence of the position once all that was sent is committed
         self.sequence = start.sequence
+        #: the sequence of the last transaction that moved it
+        self.link = link
         #: the statement that was about to run when the last session ended, or is about to run now
         self.intent = intent
         #: a position that moved without rows and is not written yet
@@ -35,11 +39,11 @@ class OwnTables:
     def moved(self, mark: Mark) -> str:
         """Return the SQL that moves the position inside of the transaction that ends there."""
         self.moves(mark)
-        return self._tables.write(mark)
+        return self._tables.write(mark, link=True)
 
     def moves(self, mark: Mark) -> None:
         """Note that the transaction that ends there moves the position."""
-        self._due, self.sequence = None, mark.sequence
+        self._due, self.sequence, self.link = None, mark.sequence, mark.sequence
 
     def stands(self) -> bool:
         """Tell whether the position is where all that was sent has brought it, as far as was noted."""
@@ -63,8 +67,7 @@ class OwnTables:
 
     def advance(self, mark: Mark) -> None:
         """Write the position; everything before it is committed first."""
-        self.moves(mark)
-        self._advanced = time.monotonic()
+        self._due, self.sequence, self._advanced = None, mark.sequence, time.monotonic()
         self._write(self._tables.write(mark), Check(1, about=position_of(mark)))
 
     def leave_out(self, left_out: LeftOut) -> None:
@@ -103,8 +106,9 @@ def open_own_tables(pipe: Pipe, gtids: Gtids, tables: PositionTables) -> OwnTabl
         if not pipe.ask(tables.read_chained()):
             pipe.put(tables.chain(), Check(about="changing the key of the consumer's own table"))
     ((*mark,),) = pipe.ask(tables.read())
+    ((link,),) = pipe.ask(tables.read_link())
     intents = pipe.ask(tables.read_intent())
-    return OwnTables(pipe, gtids, tables, mark_from(mark), Intent(*intents[0]) if intents else None)
+    return OwnTables(pipe, gtids, tables, mark_from(mark), link, Intent(*intents[0]) if intents else None)
 
 
 def position_of(mark: Mark) -> str:

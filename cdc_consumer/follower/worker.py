@@ -191,7 +191,7 @@ class Worker:
         """Send the transaction as one statement, which finds the position only where the one before it has left it."""
         checks = writer.statement.foreign_key_checks
         now = time.time_ns() // 1000
-        moved = writer.position.moved(self.own.sequence, mark, now, foreign_key_checks=checks)
+        moved = writer.position.moved(self.own.link, mark, now, foreign_key_checks=checks)
         self.own.moves(mark)
         writer.add(moved, 1)
         writer.applied.begin()

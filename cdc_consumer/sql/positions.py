@@ -32,9 +32,12 @@ class Mark:
         return Position(self.file, self.leader_offset) if self.file else None
 
 
-#: the sequence is in the key of the position, so that a transaction that was written to follow another one does not
-#: find the row when that one was not committed
-CHAINED_KEY = "(topic, worker, sequence)"
+#: `link` is in the key of the position, so that a transaction that was written to follow another one does not find the
+#: row when that one was not committed. It is the sequence of the last transaction that the binlog tells of: writes that
+#: are kept out of it do not change it, and a replica of the follower finds the row as well. It stands last, where a
+#: replica whose table an earlier version made passes over it.
+CHAINED_KEY = "(topic, worker, link)"
+LINK = "link BIGINT NOT NULL DEFAULT -1"
 
 #: nothing applied yet
 NOTHING = Mark(-1, -1, "", 0, None, None)
@@ -100,7 +103,7 @@ class PositionTables:
             " topic_offset BIGINT NOT NULL,"
             " sequence BIGINT NOT NULL, leader_file VARCHAR(512) NOT NULL,"
             " leader_offset BIGINT UNSIGNED NOT NULL, gtid VARCHAR(100) NULL,"
-            f" committed_at DATETIME(6) NULL, {changed}, PRIMARY KEY {CHAINED_KEY}) ENGINE=InnoDB",
+            f" committed_at DATETIME(6) NULL, {changed}, {LINK}, PRIMARY KEY {CHAINED_KEY}) ENGINE=InnoDB",
             f"CREATE TABLE IF NOT EXISTS {self.intent} ({whose}, PRIMARY KEY (topic, worker),"
             f" sequence BIGINT NOT NULL, fingerprint CHAR(64) CHARACTER SET ascii NOT NULL, {changed}) ENGINE=InnoDB",
             f"CREATE TABLE IF NOT EXISTS {self.left_out} ("
@@ -115,15 +118,19 @@ class PositionTables:
         ]
 
     def read_chained(self) -> str:
-        """Return a query that finds a row when the position's key ends with its sequence, as `create` makes it."""
+        """Return a query that finds a row when the position's key ends with `link`, as `create` makes it."""
         return (
             f"SELECT 1 FROM information_schema.STATISTICS WHERE {self._place} AND INDEX_NAME = 'PRIMARY'"
-            " AND SEQ_IN_INDEX = 3 AND COLUMN_NAME = 'sequence'"
+            " AND SEQ_IN_INDEX = 3 AND COLUMN_NAME = 'link'"
         )
 
     def chain(self) -> str:
         """Return the statement that gives a table of an earlier version the key it has now."""
-        return f"ALTER TABLE {self.position} DROP PRIMARY KEY, ADD PRIMARY KEY {CHAINED_KEY}"
+        return f"ALTER TABLE {self.position} DROP PRIMARY KEY, ADD {LINK}, ADD PRIMARY KEY {CHAINED_KEY}"
+
+    def read_link(self) -> str:
+        """Return a query for the sequence of the last transaction that the binlog tells of."""
+        return f"SELECT link FROM {self.position} WHERE {self._row}"
 
     def read(self) -> str:
         """Its row becomes a Mark by `mark_from`."""
@@ -136,8 +143,11 @@ class PositionTables:
     def read_intent(self) -> str:
         return f"SELECT sequence, fingerprint FROM {self.intent} WHERE {self._row}"
 
-    def write(self, mark: Mark) -> str:
-        """Matches exactly one row, unless the session's GTID was executed before: then MySQL skips it."""
+    def write(self, mark: Mark, *, link: bool = False) -> str:
+        """Matches exactly one row, unless the session's GTID was executed before: then MySQL skips it.
+
+        `link` says that it is written in a transaction that the binlog tells of.
+        """
         moment = "NULL"
         if mark.committed is not None:
             seconds, fraction = divmod(mark.committed, 1_000_000)
@@ -148,6 +158,7 @@ class PositionTables:
             f" sequence = {literals.integer(mark.sequence)}, leader_file = {literals.text(mark.file)},"
             f" leader_offset = {literals.integer(mark.leader_offset)}, gtid = {gtid}, committed_at = {moment},"
             " updated_at = CURRENT_TIMESTAMP(6)"
+            f"{f', link = {literals.integer(mark.sequence)}' if link else ''}"
             f" WHERE {self._row}"
         )
 
