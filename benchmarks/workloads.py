@@ -19,6 +19,19 @@ VALUES = """
     '2020-01-01' + INTERVAL n * 37 % 100000000 SECOND,
     FROM_UNIXTIME(1600000000 + n % 90000000 + n % 1000000 / 1e6), n % 2"""
 
+#: all types, JSON and BLOB among them: columns and the values of row n
+WIDE_COLUMNS = """
+    id BIGINT NOT NULL, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d INT, e DECIMAL(20,6), f FLOAT, g DOUBLE,
+    h BIT(12), i DATE, k TIME(3), l DATETIME(6), m TIMESTAMP(2) NULL, n YEAR, o CHAR(9), p VARCHAR(300),
+    q VARBINARY(20), r BLOB, s ENUM('x','y'), t JSON, PRIMARY KEY (id)"""
+WIDE_VALUES = """
+    n, n % 100, n % 60000, n % 8000000, n, n * 31 % 100000000 / 1e4, n / 7, n / 7e0, n % 4096,
+    '2020-01-01' + INTERVAL n % 3000 DAY, SEC_TO_TIME(n % 80000 + 0.123), '2020-01-01' + INTERVAL n * 37 SECOND,
+    FROM_UNIXTIME(1600000000 + n % 90000000 + n % 100 / 100), 1950 + n % 100, CONCAT('c', n % 1000),
+    CONCAT('Müller ', REPEAT('x', n % 50)), LEFT(UNHEX(SHA2(n, 256)), 20), REPEAT(UNHEX(SHA2(n, 256)), 4), 1 + n % 2,
+    JSON_OBJECT('id', n, 'name', CONCAT('n', n), 'tags', JSON_ARRAY('a', 'b', n % 7), 'price', n / 4e0, 'ok', n % 2 = 0,
+                'sub', JSON_OBJECT('x', n % 10, 'y', NULL))"""
+
 SETUP = (
     f"CREATE DATABASE {DATABASE}",
     f"USE {DATABASE}",
@@ -31,6 +44,16 @@ SETUP = (
           DECLARE n INT DEFAULT first;
           WHILE n < last DO
             INSERT INTO orders SELECT {VALUES};
+            SET n = n + 1;
+          END WHILE;
+        END""",
+    """CREATE PROCEDURE in_turn (transactions INT, tables INT)
+        BEGIN
+          DECLARE n INT DEFAULT 0;
+          WHILE n < transactions DO
+            SET @sql = CONCAT('INSERT INTO turn', n % tables, ' (i, s) VALUES (', n, ', ''row'')');
+            PREPARE statement FROM @sql;
+            EXECUTE statement;
             SET n = n + 1;
           END WHILE;
         END""",
@@ -75,3 +98,24 @@ def _by_statement(leader: Server, rows: int, statement: str, one_transaction: bo
         for start in range(0, rows, STATEMENT_ROWS):
             cursor.execute(statement.format(start=start, size=min(STATEMENT_ROWS, rows - start)))
         connection.commit()
+
+
+def insert_wide(leader: Server, rows: int) -> None:
+    """Insert rows 0.. into a new table `wide` of 20 columns, with statements of 1,000."""
+    leader.execute("DROP TABLE IF EXISTS wide", f"CREATE TABLE wide ({WIDE_COLUMNS})", database=DATABASE)
+    numbers = "(SELECT {start} + n AS n FROM number WHERE n < {size}) AS numbers"
+    _by_statement(leader, rows, f"INSERT INTO wide SELECT {WIDE_VALUES} FROM {numbers}")
+
+
+def create_tables(leader: Server, count: int) -> None:
+    """Create the tables `turn0` to `turnN` that are missing."""
+    named = f"TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'turn%'"
+    found = int(leader.value(f"SELECT COUNT(*) FROM information_schema.TABLES WHERE {named}"))
+    with leader.connect(DATABASE) as connection, connection.cursor() as cursor:
+        for number in range(found, count):
+            cursor.execute(f"CREATE TABLE turn{number} (n INT PRIMARY KEY AUTO_INCREMENT, i INT, s VARCHAR(20))")
+
+
+def insert_in_turn(leader: Server, transactions: int, tables: int) -> None:
+    """Insert a row with each transaction, into so many tables in turn."""
+    leader.execute(f"CALL in_turn({transactions}, {tables})", database=DATABASE)
