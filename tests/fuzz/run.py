@@ -97,17 +97,18 @@ def fuzz(name: str, runs: int, *, engine: str = "plain", number: int = 0, worker
     parts = [runs // workers + (index < runs % workers) for index in range(workers)]
     running = [Worker(name, engine, part, number + index) for index, part in enumerate(parts) if part]
     done: list[Worker] = []
+    stopped = False
     try:
         while running:
             multiprocessing.connection.wait([worker.reports for worker in running], 1.0)
             done += [worker for worker in running if not worker.look()]
             running = [worker for worker in running if worker not in done]
     except KeyboardInterrupt:
-        print("stopped", flush=True)
+        stopped = True
     finally:
         for worker in running:
             worker.kill()
-    totals = Totals()
+    totals = Totals(stopped=stopped)
     for worker in (*done, *running):
         totals.add(worker.totals)
     return totals
@@ -142,6 +143,8 @@ def main(arguments: Sequence[str]) -> int:
         )
         for what, count in totals.failures.most_common():
             print(f"  {count:,} {what}", flush=True)
+        if totals.stopped:
+            return 130
     return 1 if failed else 0
 
 

@@ -51,6 +51,8 @@ class Totals:
     #: by the same: an input
     examples: dict[str, bytes] = field(default_factory=dict)
     slowest: float = 0.0
+    #: whether somebody ended it before its time
+    stopped: bool = False
 
     @property
     def inputs(self) -> int:
