@@ -10,7 +10,7 @@ the session `canonical.SESSION` sets up, the same text on both servers for the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from shared.mysql import quote_name
@@ -317,6 +317,8 @@ class Run:
     interrupted: bool = False
     #: what --repair did, "" without it
     repair: str = ""
+    #: transactions that an operator left out, each with the reason
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from fix_replication import Replicate, Replication, assert_refused, write_topic
 from kit.programs import run_program
 
+from cdc_consumer.parity.servers.pair import FollowerConnection
 from docker.local.mysql_servers import Server
+from shared.profile import Database
 
 REASON = "the operator's words, with a 'quote'"
 
@@ -34,6 +37,12 @@ def consume(replication: Replication, *arguments: str) -> subprocess.CompletedPr
 
 def produce(replication: Replication, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_program("cdc_producer", replication.profiles.producer, "--exit-at-end", *arguments)
+
+
+def follower_connection(replication: Replication) -> FollowerConnection:
+    """Connect as the audit does."""
+    follower = Database("root", host=replication.follower.host, port=replication.follower.port)
+    return FollowerConnection(follower, replication.system_database, replication.topic.name)
 
 
 def rows(server: Server, replication: Replication) -> list[tuple[object, ...]]:
@@ -77,6 +86,9 @@ def test_a_transaction_is_left_out(stopped: Replication, sequence: str) -> None:
     assert rows(stopped.follower, stopped) == [(1, "a"), (2, "foreign"), (4, "d")]
     assert left_out(stopped) == [(3, 4, "follower", REASON, None)]
     assert_executed(stopped)
+    with closing(follower_connection(stopped)) as audit:
+        (told,) = audit.left_out()
+    assert told.endswith(f"(sequences 3 to 4, at the follower): {REASON}")
     again = consume(stopped, "--skip", sequence, "--reason", REASON)
     assert (again.returncode, "was left out before" in again.stderr) == (0, True)
 

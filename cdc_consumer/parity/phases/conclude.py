@@ -131,4 +131,5 @@ def _summary(
         total_differences=differences.total, undecided=_undecided(plan, state), schema=plan.schema_differences(tools),
         rounds=tools.progress.rounds, samples=tools.progress.samples, leaf_milliseconds=state.milliseconds(),
         options=tools.options.shown(), interrupted=tools.stopped(), repair=repaired,
+        left_out=tools.pair.follower.left_out(),
     )  # fmt: skip

@@ -4,7 +4,7 @@ The shape is stable: a change that takes something away or gives it another mean
 
     {"version": 2,
      "run": {"id", "started", "ended", "seconds", "profile", "plan", "master", "spark", "java", "options": {NAME: TEXT},
-             "repair": TEXT, "interrupted", "verdict", "exit_status"},
+             "repair": TEXT, "left_out": [TEXT], "interrupted", "verdict", "exit_status"},
      "leader": SERVER, "follower": SERVER,              SERVER: {"address", "version", "uuid", "started", "ended"}
      "totals": {"tables": {VERDICT: n}, "rows": {"leader", "follower"}, "different": {KIND: n}, "undecided": n,
                 "schema": {GRADE: n}, "lag": {"least", "most"}},    seconds, null when not known
@@ -51,8 +51,8 @@ def run_json(run: Run, tally: Tally) -> str:
             "run": {
                 "id": run.id, "started": run.started, "ended": run.ended, "seconds": run.seconds,
                 "profile": run.profile, "plan": run.plan, "master": run.master, "spark": run.spark, "java": run.java,
-                "options": run.options, "repair": run.repair, "interrupted": run.interrupted, "verdict": run.verdict,
-                "exit_status": run.exit_status,
+                "options": run.options, "repair": run.repair, "left_out": run.left_out, "interrupted": run.interrupted,
+                "verdict": run.verdict, "exit_status": run.exit_status,
             },
             "leader": asdict(run.leader),
             "follower": asdict(run.follower),

@@ -60,6 +60,8 @@ SAME_TEXT = (
     "double, for example."
 )
 NO_PATTERN = "no known pattern"
+#: transactions left out that the report names; all of them are in run.json
+NAMED_DECISIONS = 5
 
 
 def count(number: int, noun: str) -> str:
@@ -137,6 +139,9 @@ def reasons(run: Run, tally: Tally) -> list[str]:
     late = run.rounds[0].suspects if run.rounds else 0
     if run.verdict == "equal" and late:
         found.append(f"{count(late, 'row')} differed at first and {'was' if late == 1 else 'were'} merely late.")
+    found += [f"Left out by decision: {text.rstrip('.')}." for text in run.left_out[:NAMED_DECISIONS]]
+    if len(run.left_out) > NAMED_DECISIONS:
+        found.append(f"{len(run.left_out) - NAMED_DECISIONS} more were left out, see run.json.")
     if run.repair:
         found.append(f"A repair came first: {run.repair}.")
     if run.options:

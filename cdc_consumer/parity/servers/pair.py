@@ -113,6 +113,15 @@ class FollowerConnection(ServerConnection):
             self._applied_sql = PositionTables(self._database, self._find_topic()).read()
         return mark_from((ask or self.rows)(self._applied_sql)[0])
 
+    def left_out(self) -> list[str]:
+        """Ask which transactions an operator left out, and why."""
+        try:
+            return [
+                text for (text,) in self.rows(PositionTables(self._database, self._find_topic()).read_all_left_out())
+            ]
+        except TableMovedError:
+            return []  # of a consumer that could not leave any out
+
     def _find_topic(self) -> str:
         table = f"{quote_name(self._database)}.`position`"
         try:

@@ -26,7 +26,7 @@ SHAPE = {
     "version": {2},
     "run": {
         **dict.fromkeys(("id", "started", "ended", "profile", "plan", "master", "spark", "java"), str),
-        "seconds": NUMBER, "options": {str: str}, "repair": str, "interrupted": bool, "verdict": {*get_args(Verdict)},
+        "seconds": NUMBER, "options": {str: str}, "repair": str, "left_out": [str], "interrupted": bool, "verdict": {*get_args(Verdict)},
         "exit_status": {0, 1, 3, 130},
     },
     "leader": SERVER, "follower": SERVER,
