@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import BinaryIO
@@ -13,7 +14,7 @@ from typing import BinaryIO
 from shared import program
 from shared.errors import OffsetGoneError
 from shared.profile import load_topic
-from shared.topic import TopicReader, open_reader
+from shared.topic import Record, TopicReader, open_reader
 
 #: a follower waits this long for records before it waits again (seconds)
 WAIT_SECONDS = 1.0
@@ -59,7 +60,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     start = parser.add_mutually_exclusive_group()
     start.add_argument("-B", "--beginning", action="store_true", help="start at the oldest record (the default)")
     start.add_argument("--from", dest="start", type=_count, metavar="N", help="start at offset N")
-    start.add_argument("--tail", type=_count, metavar="N", help="start N records before the end")
+    start.add_argument("--tail", type=_count, metavar="N", help="start with the last N that are printed")
     parser.add_argument("--follow", action="store_true", help="at the end wait for more instead of stopping")
     parser.add_argument("--all", action="store_true", help="print heartbeats too")
     parser.add_argument("--cut", action="store_true", help="end each line after `operation`")
@@ -79,27 +80,48 @@ def _print(reader: TopicReader, options: argparse.Namespace, out: BinaryIO) -> N
     else:
         start = reader.first_offset()
         if options.tail is not None:
-            start = max(start, end - options.tail)
+            start = max(start, end - options.tail) if options.all else _tail_start(reader, options.tail, start, end)
     if start > end:
         raise OffsetGoneError(f"the topic ends at offset {end}, and offset {start} is asked for")
     if start == end and not options.follow:
         return
     reader.seek(start)
-    for values in _batches(reader, start, None if options.follow else end):
-        for value in values:
-            if not options.all and _is_heartbeat(value):
+    for batch in _batches(reader, start, None if options.follow else end):
+        for record in batch:
+            if not options.all and _is_heartbeat(record.value):
                 continue
-            out.write(cut(value) if options.cut else value)
+            out.write(cut(record.value) if options.cut else record.value)
             out.write(b"\n")
         out.flush()
 
 
-def _batches(reader: TopicReader, offset: int, end: int | None) -> Iterator[list[bytes]]:
-    """Values from `offset` up to `end`, or without end."""
+def _tail_start(reader: TopicReader, count: int, first: int, end: int) -> int:
+    """Return where the last `count` records before `end` begin that are no heartbeats, looking ever further back.
+
+    It is `first`, the topic's oldest, when there are fewer.
+    """
+    found: deque[int] = deque([end], maxlen=max(count, 1))
+    reach = count
+    while count and first < end:
+        start = max(first, end - reach)
+        found.clear()
+        reader.seek(start)
+        for batch in _batches(reader, start, end):
+            found.extend(record.offset for record in batch if not _is_heartbeat(record.value))
+        if len(found) == count:
+            break
+        if start == first:
+            return first
+        reach *= 4
+    return found[0]
+
+
+def _batches(reader: TopicReader, offset: int, end: int | None) -> Iterator[list[Record]]:
+    """Records from `offset` up to `end`, or without end."""
     while end is None or offset < end:
         records = reader.read(WAIT_SECONDS)
         if records:
-            yield [record.value for record in records if end is None or record.offset < end]
+            yield [record for record in records if end is None or record.offset < end]
             offset = records[-1].offset + 1
 
 
