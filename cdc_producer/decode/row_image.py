@@ -1,4 +1,4 @@
-"""Turns row images, the bytes of rows, into JSON, by a decoder generated for each table map.
+"""Turns row images, the bytes of rows, into JSON: column by column, or, of many, by generated functions.
 
 A generated function reads one row image whose NULLs are known: adjacent columns of fixed size are unpacked at once, and
 the JSON is one f-string. There is one function per combination of NULLs that has many rows; the others, and the tables
