@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from shared.decode import LATEST_TIME
 from shared.events import Event, Position, Rows, Transaction
+from shared.values import LATEST_TIME
 
 _HEAD = re.compile(
     rb'\{"uri":"flv://[^/"\\]*/([^/"\\]+)/([^/"\\]+)","sequence":(\d{1,18}),'

@@ -1,7 +1,9 @@
-"""Reads a topic record: the one boundary behind which everything has the type it says it has.
+"""Reads a topic record whole: behind it everything has the type it says it has.
 
 Whoever can write to the topic may write anything, so nothing is believed here but exact types, bounded sizes and the
-shapes that shared/events.py and shared/values.py describe; what differs in anything is an EventError.
+shapes that shared/events.py and shared/values.py describe; what differs in anything is an EventError. The consumer has
+a second, narrower reader in `cdc_consumer/outline.py`, for rows that go by the leader's own binlog events: it leaves
+the row images unread, and what it does not recognise comes here.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import orjson
 
 from shared.errors import EventError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Transaction
-from shared.values import require_values, shown
+from shared.values import LATEST_TIME, require_values, shown
 
 _FILE = re.compile(r".{1,500}\.[0-9]{1,10}", re.DOTALL | re.ASCII)
 #: with a tag of MySQL 8.3 and later, or without
@@ -27,9 +29,6 @@ _GTID = re.compile(r"[0-9a-fA-F-]{36}(:[a-z_0-9]{1,32})?:[0-9]{1,20}", re.ASCII)
 _USUAL: Mapping[str, Any] = MappingProxyType({})
 #: the first number that is no BIGINT
 _NUMBERS = 1 << 63
-#: the last moment that MySQL knows, microseconds since 1970
-LATEST_TIME = 32_536_771_199_999_999
-
 
 #: stands for an operation that is not read
 UNREAD = Query(b"", "", (), {})
@@ -44,17 +43,17 @@ def decode(value: bytes, where: str, *, check_values: bool = True, read_operatio
     """
     try:
         record = orjson.loads(value)
-        place, mark, sequence = record["bn_file"], record.get("transaction"), record["sequence"]
+        place, told, sequence = record["bn_file"], record.get("transaction"), record["sequence"]
         name, offset = _file(place["fileName"]), place["offset"]
         operation = _operation(record, check_values) if read_operation else UNREAD
         first = type(operation) is Heartbeat and type(sequence) is int and sequence == -1
         # only a heartbeat may come before the first operation
         _require_numbers(0 if first else sequence)
-        if mark is None and type(operation) is Heartbeat:
+        if told is None and type(operation) is Heartbeat:
             _require_numbers(offset)
             return Event(sequence, Position(name, offset), operation, None, 0, None)
-        gtid, begin, time, (committed, number) = mark.get("gtid"), mark["begin"], mark["time"], mark["clock"]
-        index, end = mark["event"], mark.get("end")
+        gtid, begin, time, (committed, number) = told.get("gtid"), told["begin"], told["time"], told["clock"]
+        index, end = told["event"], told.get("end")
         _require_numbers(offset, begin, time, committed, number, index, 0 if end is None else end)
         if time > LATEST_TIME:
             raise ValueError(f"no time of a commit: {time}")

@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from reprlib import repr as shown
 from typing import Any
 
-__all__ = ["JSON_CASTS", "NULL", "UTF8_CHARSETS", "require_values", "shown"]
+__all__ = ["JSON_CASTS", "LATEST_TIME", "NULL", "UTF8_CHARSETS", "require_values", "shown"]
 
 #: wire form of SQL NULL
 NULL = "Null"
@@ -45,16 +45,18 @@ JSON_CASTS = r"decimal\(\d{1,2},\d{1,2}\)|date|time\(6\)|datetime\(6\)|signed|un
 
 #: the last second that a TIMESTAMP of MySQL holds
 LATEST_SECOND = 32_536_771_199
+#: the last moment that MySQL knows, microseconds since 1970
+LATEST_TIME = LATEST_SECOND * 1_000_000 + 999_999
 
 _DECIMAL = re.compile(r"-?[0-9]{1,65}(\.[0-9]{1,30})?", re.ASCII)
 _CHARSET = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 _JSON_CAST = re.compile(JSON_CASTS, re.ASCII)
 
 #: tells whether a payload is what its variant holds
-Check = Callable[[Any], bool]
+RightPayload = Callable[[Any], bool]
 
 
-def _whole(low: int, high: int) -> Check:
+def _whole(low: int, high: int) -> RightPayload:
     return lambda payload: type(payload) is int and low <= payload <= high
 
 
@@ -67,7 +69,7 @@ def _text(payload: Any) -> bool:
     return type(payload) is str
 
 
-def _like(pattern: re.Pattern[str]) -> Check:
+def _like(pattern: re.Pattern[str]) -> RightPayload:
     return lambda payload: type(payload) is str and pattern.fullmatch(payload) is not None
 
 
@@ -75,7 +77,7 @@ def _base64(payload: Any) -> bool:
     return type(payload) is str and bool(payload == "" or base64.b64decode(payload, validate=True))
 
 
-def _object(checks: dict[str, Check], optional: str = "") -> Check:
+def _object(checks: dict[str, RightPayload], optional: str = "") -> RightPayload:
     """A JSON object of these keys, of which one may be missing."""
 
     def check(payload: Any) -> bool:
@@ -106,7 +108,7 @@ _TIME = {"hours": _whole(0, 838), "minutes": _SIXTY, "seconds": _SIXTY, "subseco
 _ZERO, _YEAR = _whole(0, 0), _whole(1901, 2155)
 _BITS = _whole(0, (1 << 64) - 1)
 
-_CHECKS: dict[str, Check] = {
+_CHECKS: dict[str, RightPayload] = {
     "SignedInteger": _whole(-(1 << 63), (1 << 63) - 1),
     "UnsignedInteger": _BITS,
     "Float": _floating,

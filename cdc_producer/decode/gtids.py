@@ -9,8 +9,8 @@ from uuid import UUID
 
 from cdc_producer.decode.binlog_event import EventType
 from cdc_producer.decode.cursor import Cursor
-from shared.decode import LATEST_TIME
 from shared.events import Transaction
+from shared.values import LATEST_TIME
 
 FIXED = Struct("<B16sqBqq")  # flags, uuid, number, 2, last_committed, sequence_number
 TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_consumer.outline import read_outline
-from shared.decode import LATEST_TIME, decode
+from shared.decode import decode
 from shared.events import Draft, Heartbeat, Position, Query, Rows, Transaction, heartbeat_json, query_json, resource_uri
+from shared.values import LATEST_TIME
 
 #: what could be taken for the keys of an event
 TRAPS = ',"operation":{"Add":{"rows":[', '{"cols":[', ',"transaction":{"begin":1}}', '"', "\\", "}}", '{"before_cols":['

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.decode import LATEST_TIME, decode
+from shared.decode import decode
 from shared.errors import EventError
 from shared.events import (
     Draft,
@@ -22,6 +22,7 @@ from shared.events import (
     query_json,
     resource_uri,
 )
+from shared.values import LATEST_TIME
 
 NAMES = st.text(min_size=1, max_size=20)
 NUMBERS = st.integers(0, (1 << 63) - 1)
