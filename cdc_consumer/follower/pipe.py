@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cdc_consumer.follower.row_statements import Source
 from cdc_consumer.sql import literals
-from cdc_consumer.sql.refusals import too_large, translate
+from cdc_consumer.sql.server_errors import too_large, translate
 from shared import mysql
 from shared.errors import DivergedError, FollowerBusyError, FollowerError, FollowerLinkError
 from shared.mysql import Connection

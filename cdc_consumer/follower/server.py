@@ -21,7 +21,7 @@ from cdc_consumer.follower.worker import Worker
 from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.positions import PositionTables
-from cdc_consumer.sql.refusals import translate
+from cdc_consumer.sql.server_errors import translate
 from cdc_consumer.sql.session import Session
 from shared import mysql
 from shared.errors import FollowerError, FollowerLinkError

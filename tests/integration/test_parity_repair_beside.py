@@ -18,7 +18,7 @@ from cdc_consumer.parity.repair import plan as plan_module
 from cdc_consumer.parity.repair.apply import repair
 from cdc_consumer.parity.repair.files import write_files
 from cdc_consumer.parity.repair.plan import Plan
-from cdc_consumer.sql.refusals import BUSY
+from cdc_consumer.sql.server_errors import BUSY
 from docker.local.mysql_servers import Server
 from shared.errors import FollowerError, FollowerLinkError
 from shared.mysql import MySQLError, error_number, rows

@@ -29,7 +29,7 @@ from cdc_consumer.parity.repair.statements import (
 )
 from cdc_consumer.parity.repair.target import Target
 from cdc_consumer.sql.literals import encode
-from cdc_consumer.sql.refusals import BUSY, READ_ONLY, translate
+from cdc_consumer.sql.server_errors import BUSY, READ_ONLY, translate
 from shared.mysql import Connection, MySQLError, error_number, error_text, is_link_error, rows
 
 #: seconds a statement waits for a lock, while the consumer may wait for those its transaction holds

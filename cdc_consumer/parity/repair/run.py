@@ -14,7 +14,7 @@ from cdc_consumer.parity.repair.files import Header, write_files, write_schema_f
 from cdc_consumer.parity.repair.plan import Plan
 from cdc_consumer.parity.schema.compare import schema_mends
 from cdc_consumer.parity.schema.records import Schema
-from cdc_consumer.sql.refusals import translate
+from cdc_consumer.sql.server_errors import translate
 from shared.mysql import Connection, MySQLError, connect, rows, variables
 from shared.profile import Database
 
