@@ -206,7 +206,7 @@ def test_a_follower_that_stays_away(own: Replication, monkeypatch: pytest.Monkey
     parity = parity_of(own, [own.database])
     # it goes when the first rows were compared
     with monkeypatch.context() as patch:
-        patch.setattr("fix_parity.Here.run", _before(follower.stop, Here.run, after=2))
+        patch.setattr(Here, "map", _before(follower.stop, Here.map, after=2))
         gone = parity.audit()
     assert gone.status == 4
     assert gone.err.splitlines()[-1].startswith(f"cdc-parity: the follower {follower} does not answer: "), gone.err
@@ -220,13 +220,13 @@ def test_a_follower_that_stays_away(own: Replication, monkeypatch: pytest.Monkey
 
 
 def _before(action: Callable[[], object], run: Callable[..., Any], after: int) -> Callable[..., Any]:
-    """`Here.run` that does something once, in between its tasks."""
+    """Make a `Here.map` that does something once, in between its tasks."""
     left = [after]
 
-    def patched(self: Here, tasks: Sequence[Any], setup: Any, tick: Callable[[int, int], None]) -> list[Any]:
+    def patched(self: Here, function: Any, items: Sequence[Any], tick: Callable[[int, int], None]) -> list[Any]:
         found = []
-        for task in tasks:
-            found += run(self, [task], setup, tick)
+        for item in items:
+            found += run(self, function, [item], tick)
             left[0] -= 1
             if not left[0]:
                 action()
@@ -267,7 +267,7 @@ def test_tables_that_are_altered_meanwhile(shared: Replication, monkeypatch: pyt
         )  # fmt: skip
 
     with monkeypatch.context() as patch:
-        patch.setattr("fix_parity.Here.run", _before(alter, Here.run, after=4))
+        patch.setattr(Here, "map", _before(alter, Here.map, after=4))
         audited = parity_of(shared, [shared.database]).audit()
     assert audited.status == 1, audited.err
     found = {(each.table.table, (each.leader or each.follower or {})["id"]) for each in audited.differences}
