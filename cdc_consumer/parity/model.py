@@ -174,6 +174,26 @@ def _fields(of: Difference | Evidence) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Omission:
+    """Tells of one transaction of the leader that an operator decided to leave out, as the follower keeps it."""
+
+    #: sequences of its first and its last event
+    first: int
+    last: int
+    #: binlog file:offset on the leader where its last binlog event starts
+    position: str
+    gtid: str | None
+    #: where it was decided: "follower" or "leader"
+    side: str
+    reason: str
+    #: statements that ran in its place, None for none
+    instead: str | None
+    #: who decided it, as the follower's server knows them, and when: UTC
+    account: str
+    decided: str
+
+
+@dataclass(frozen=True, slots=True)
 class Undecided:
     """Names a row, or a whole table when `key` is empty, that could be proven neither equal nor different."""
 
@@ -317,8 +337,8 @@ class Run:
     interrupted: bool = False
     #: what --repair did, "" without it
     repair: str = ""
-    #: transactions that an operator left out, each with the reason
-    left_out: list[str] = field(default_factory=list)
+    #: transactions that an operator has left out so far, in their order
+    omissions: list[Omission] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:

@@ -172,20 +172,22 @@ class PositionTables:
             f" {literals.text(left_out.reason)}, {instead}, CURRENT_USER())"
         )
 
-    def read_all_left_out(self) -> str:
-        """Return a query for all that was left out, as texts in its order."""
-        return (
-            "SELECT CONCAT('transaction ', COALESCE(gtid, CONCAT(leader_file, ':', leader_offset)), ' (sequences ',"
-            " first_sequence, ' to ', last_sequence, ', at the ', side, IF(instead IS NULL, '', ', with SQL in its"
-            f" place'), '): ', reason) FROM {self.left_out} WHERE topic = {self._topic} ORDER BY first_sequence"
-        )
-
     def read_left_out(self, sequence: int) -> str:
         """Select a row when the transaction of this sequence was left out."""
         number = literals.integer(sequence)
         return (
             f"SELECT 1 FROM {self.left_out} WHERE topic = {self._topic} AND first_sequence <= {number}"
             f" AND last_sequence >= {number}"
+        )
+
+    def read_all_left_out(self) -> str:
+        """Select each transaction that was left out, in order: what `LeftOut` has of it, who decided it, and when.
+
+        The time is in the session's time zone.
+        """
+        return (
+            "SELECT first_sequence, last_sequence, leader_file, leader_offset, gtid, side, reason, instead, account,"
+            f" CAST(decided_at AS CHAR) FROM {self.left_out} WHERE topic = {self._topic} ORDER BY first_sequence"
         )
 
     def delete_intent(self) -> str:

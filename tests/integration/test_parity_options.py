@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from fix_parity import THREE_TABLES, Parity, parity_of
 from fix_replication import Replication
+from kit.programs import run_program
 
 from cdc_consumer.parity.servers.pair import LeaderConnection
 from cdc_consumer.parity.suspects import settle
@@ -93,6 +95,34 @@ def test_since(replication: Replication, database: str) -> None:
     assert result.differences[0].stage == "applied wrongly, or changed on the follower afterwards"
     assert set(parity.audit("--since=0").rows("a")) == {("1",), ("2",), ("3",), ("4",)}
     assert parity.audit(f"--since={replication.sequence() + 1}").status == 0
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_what_was_left_out_by_decision_is_shown(
+    replication: Replication, database: str, tmp_path: Path, values: bool
+) -> None:
+    """Also where nothing differs because of it."""
+    replication.play("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1)")
+    replication.replicate()
+    parity = parity_of(replication, [database])
+    assert parity.audit().run["left_out"] == []
+    replication.follower.execute("SET sql_log_bin = 0", f"INSERT INTO {database}.t VALUES (2, 7)")
+    replication.play("INSERT INTO t VALUES (2, 2)")
+    assert replication.produce().returncode == 0
+    (tmp_path / "instead.sql").write_text(f"UPDATE {database}.t SET v = 2 WHERE id = 2")
+    decided = ("--reason", "<was there>", "--instead", str(tmp_path / "instead.sql"))
+    sequence = str(replication.sequence() + 1)
+    skipped = run_program("cdc_consumer", replication.profiles.consumer, "--exit-at-end", "--skip", sequence, *decided)
+    assert skipped.returncode == 0, skipped.stderr
+    audited = parity.audit(*([] if values else ["--no-values"]))
+    (told,) = audited.run["left_out"]
+    assert (str(told["first"]), told["reason"], told["side"]) == (sequence, "<was there>", "follower")
+    assert ("SET v = 2" in told["instead"]) == values
+    assert (audited.status, audited.differences) == (0, []), audited.err
+    assert "1 transaction left out by decision" in audited.out and "<was there>" in audited.out
+    assert audited.folder is not None
+    page = (audited.folder / "report.html").read_text()
+    assert "Left out by decision" in page and "&lt;was there&gt;" in page
 
 
 def test_since_needs_a_topic(damaged: Parity) -> None:

@@ -12,6 +12,7 @@ from cdc_consumer.parity.model import (
     Evidence,
     KeyEvent,
     Kind,
+    Omission,
     Round,
     Run,
     Sample,
@@ -102,5 +103,6 @@ def any_run(draw: st.DrawFn) -> Run:
         draw(st.lists(st.builds(Undecided, of, st.dictionaries(names, literals, max_size=2), texts), max_size=3)),
         draw(st.lists(things, max_size=3)), draw(st.lists(st.builds(Round, _counts, _seconds, *[_counts] * 4, _seconds), max_size=3)),
         draw(st.lists(samples, max_size=5)), draw(st.dictionaries(_counts, _counts, max_size=4)),
-        draw(st.dictionaries(names, names, max_size=2)), draw(st.booleans()),
+        draw(st.dictionaries(names, names, max_size=2)), draw(st.booleans()), draw(names),
+        draw(st.lists(st.builds(Omission, _counts, _counts, names, maybe, names, texts, maybe, names, names), max_size=3)),
     )  # fmt: skip

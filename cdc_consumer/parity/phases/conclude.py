@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cdc_consumer.parity.diagnosis.explain import explained
 from cdc_consumer.parity.diagnosis.patterns import Patterns
 from cdc_consumer.parity.differences import FILE, without_values, write_difference
-from cdc_consumer.parity.model import Difference, Key, Run, Shape, TableName, TableResult, Undecided
+from cdc_consumer.parity.model import Difference, Key, Omission, Run, Shape, TableName, TableResult, Undecided
 from cdc_consumer.parity.phases.find import settlement_of
 from cdc_consumer.parity.phases.plan import AuditPlan, positions
 from cdc_consumer.parity.phases.tools import Tools
@@ -112,6 +112,14 @@ def _undecided(plan: AuditPlan, state: State) -> list[Undecided]:
     return found
 
 
+def _omissions(tools: Tools) -> list[Omission]:
+    """Ask for the transactions that were left out; without values also without the SQL that ran in their place."""
+    found = tools.pair.follower.omissions()
+    if tools.options.values:
+        return found
+    return [each if each.instead is None else replace(each, instead="withheld") for each in found]
+
+
 def _key(shape: Shape, key: Key) -> dict[str, str]:
     """Name a suspect: by the columns of its key, or by the hash of a row without one."""
     return dict(zip(shape.key, key, strict=True)) if shape.key else {"row hash": f"x'{key[0]}'"}
@@ -131,5 +139,5 @@ def _summary(
         total_differences=differences.total, undecided=_undecided(plan, state), schema=plan.schema_differences(tools),
         rounds=tools.progress.rounds, samples=tools.progress.samples, leaf_milliseconds=state.milliseconds(),
         options=tools.options.shown(), interrupted=tools.stopped(), repair=repaired,
-        left_out=tools.pair.follower.left_out(),
+        omissions=_omissions(tools),
     )  # fmt: skip

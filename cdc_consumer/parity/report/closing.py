@@ -33,6 +33,7 @@ def closing(run: Run, folder: Path, tally: Tally | None = None) -> list[str]:
         key=lambda table: (-table.proven, table.verdict, table.table),
     )
     lines += _first([_table(table) for table in unequal], _TABLES, "more tables in the report")
+    lines += _first([words.left_out(run)] if run.omissions else [], 1, "")
     lines += [f"  {what:<12}{folder / name}" for what, name in _files(run, folder)]
     lines += _next(run, folder)
     return [visible(line) for line in lines]

@@ -11,6 +11,7 @@ from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.markup import Html, tag
 from cdc_consumer.parity.report.overview import scroll
 from cdc_consumer.parity.report.svg import bar, timeline
+from cdc_consumer.parity.report.values import visible
 
 #: points of a timeline; longer runs show the highest value of each of so many parts
 _POINTS = 240
@@ -21,6 +22,31 @@ _Values = list[float | None]
 def course(run: Run) -> Html:
     """Show the whole part."""
     return tag("section", tag("h2", "The run"), _timelines(run), _settling(run), _leaves(run), _facts(run), id="run")
+
+
+def left_out(run: Run) -> Html | None:
+    """Show the transactions that operators have left out; None when there is none."""
+    if not run.omissions:
+        return None
+    heads = ("Sequences", "Transaction", "Decided", "Why", "Ran in its place")
+    body = []
+    for item in run.omissions:
+        decided = f"{item.decided} at the {item.side} by {item.account}"
+        cells = (
+            f"{item.first} to {item.last}",
+            item.gtid or item.position,
+            decided,
+            item.reason,
+            item.instead or "nothing",
+        )
+        body.append(tag("tr", *(tag("td", tag("code", visible(text))) for text in cells)))
+    return tag(
+        "section", tag("h2", "Left out by decision"),
+        tag("p", "Transactions of the leader that an operator decided not to apply. What they wrote is compared like "
+            "all else: where it is missing still, its rows are among the differences.", class_="note"),
+        scroll("Transactions left out", tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads))),
+               tag("tbody", *body)),
+    )  # fmt: skip
 
 
 def _timelines(run: Run) -> Html | None:

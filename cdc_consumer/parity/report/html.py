@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.report import cards, words
-from cdc_consumer.parity.report.course import course
+from cdc_consumer.parity.report.course import course, left_out
 from cdc_consumer.parity.report.markup import Html, tag
 from cdc_consumer.parity.report.overview import causes, headline, matrix, tables, tiles, verdict_tag
 from cdc_consumer.parity.report.schemas import schemas
@@ -19,7 +19,7 @@ def page(run: Run, tally: Tally) -> str:
     """The whole document; `tally` is of all its differences."""
     style = files(__package__).joinpath("report.css").read_text("utf-8")
     main = tag(
-        "main", tiles(run), causes(run, tally), tables(run, cards.anchors(tally)), matrix(tally),
+        "main", tiles(run), left_out(run), causes(run, tally), tables(run, cards.anchors(tally)), matrix(tally),
         cards.rows(tally), cards.undecided(run), schemas(run), course(run), _reading(),
     )  # fmt: skip
     head = tag(

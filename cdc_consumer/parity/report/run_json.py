@@ -4,7 +4,7 @@ The shape is stable: a change that takes something away or gives it another mean
 
     {"version": 2,
      "run": {"id", "started", "ended", "seconds", "profile", "plan", "master", "spark", "java", "options": {NAME: TEXT},
-             "repair": TEXT, "left_out": [TEXT], "interrupted", "verdict", "exit_status"},
+             "repair": TEXT, "interrupted", "verdict", "exit_status"},
      "leader": SERVER, "follower": SERVER,              SERVER: {"address", "version", "uuid", "started", "ended"}
      "totals": {"tables": {VERDICT: n}, "rows": {"leader", "follower"}, "different": {KIND: n}, "undecided": n,
                 "schema": {GRADE: n}, "lag": {"least", "most"}},    seconds, null when not known
@@ -14,13 +14,15 @@ The shape is stable: a change that takes something away or gives it another mean
      "causes": [{"cause", "rows", "different": {KIND: n}, "stages": {STAGE: n},
                  "tables": [{"database", "table", "rows"}]}],
      "undecided": [{"database", "table", "key": {COLUMN: LITERAL}, "reason"}],
+     "left_out": [{"first", "last", "position", "gtid", "side", "reason", "instead", "account", "decided"}],
      "rounds": [{"number", "at", "suspects", "equal", "proven", "open", "waited"}],
      "samples": [{"at", "rows", "suspects", "lag", "threads"}],
      "leaves": [{"milliseconds", "leaves"}]}            duration up to
 
 `digest`, 64 hexadecimal digits, certifies what a table held: two runs with the same `plan` that found the same rows
 give the same digest. It is "" for a table that was not read whole. Totals of VERDICT, KIND and GRADE name every one of
-them, also with 0. Times are seconds, `at` since the run began. Differing rows are in differences.jsonl. schema.json is
+them, also with 0. `left_out` has the transactions that operators ever decided to leave out. Times are seconds, `at`
+since the run began. Differing rows are in differences.jsonl. schema.json is
 
     {"version": 2, "run": ID,
      "differences": [{"grade", "object", "database", "parent", "name", "text", "leader", "follower", "fix"}]}
@@ -51,8 +53,8 @@ def run_json(run: Run, tally: Tally) -> str:
             "run": {
                 "id": run.id, "started": run.started, "ended": run.ended, "seconds": run.seconds,
                 "profile": run.profile, "plan": run.plan, "master": run.master, "spark": run.spark, "java": run.java,
-                "options": run.options, "repair": run.repair, "left_out": run.left_out, "interrupted": run.interrupted,
-                "verdict": run.verdict, "exit_status": run.exit_status,
+                "options": run.options, "repair": run.repair, "interrupted": run.interrupted, "verdict": run.verdict,
+                "exit_status": run.exit_status,
             },
             "leader": asdict(run.leader),
             "follower": asdict(run.follower),
@@ -62,6 +64,7 @@ def run_json(run: Run, tally: Tally) -> str:
             "undecided": [
                 {**_name(item.table), "key": dict(item.key), "reason": item.reason} for item in run.undecided
             ],
+            "left_out": [asdict(item) for item in run.omissions],
             "rounds": [asdict(item) for item in run.rounds],
             "samples": [asdict(item) for item in run.samples],
             "leaves": [{"milliseconds": at, "leaves": n} for at, n in sorted(run.leaf_milliseconds.items())],

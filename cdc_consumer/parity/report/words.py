@@ -60,8 +60,6 @@ SAME_TEXT = (
     "double, for example."
 )
 NO_PATTERN = "no known pattern"
-#: transactions left out that the report names; all of them are in run.json
-NAMED_DECISIONS = 5
 
 
 def count(number: int, noun: str) -> str:
@@ -105,6 +103,13 @@ def verdicts(run: Run) -> Counter[Verdict]:
     return Counter(table.verdict for table in run.tables)
 
 
+def left_out(run: Run) -> str:
+    """Say how many transactions an operator has left out, and why the last one was."""
+    last = run.omissions[-1]
+    there = f"the last at sequence {last.last:,}, decided at the {last.side}"
+    return f"{count(len(run.omissions), 'transaction')} left out by decision, {there}: {last.reason}"
+
+
 def counted_schema(run: Run) -> int:
     """Return schema differences that make the follower different."""
     return sum(item.grade in COUNTED for item in run.schema)
@@ -139,9 +144,6 @@ def reasons(run: Run, tally: Tally) -> list[str]:
     late = run.rounds[0].suspects if run.rounds else 0
     if run.verdict == "equal" and late:
         found.append(f"{count(late, 'row')} differed at first and {'was' if late == 1 else 'were'} merely late.")
-    found += [f"Left out by decision: {text.rstrip('.')}." for text in run.left_out[:NAMED_DECISIONS]]
-    if len(run.left_out) > NAMED_DECISIONS:
-        found.append(f"{len(run.left_out) - NAMED_DECISIONS} more were left out, see run.json.")
     if run.repair:
         found.append(f"A repair came first: {run.repair}.")
     if run.options:

@@ -15,16 +15,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
+from cdc_consumer.parity.model import Omission
 from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.servers.connection import Select, ServerConnection
 from cdc_consumer.sql.positions import Mark, PositionTables, mark_from
 from shared.errors import AuditError, TableMovedError
 from shared.events import Position
-from shared.mysql import binlog_end, quote_name
+from shared.mysql import binlog_end, error_number, quote_name
 from shared.profile import Database
 
 T = TypeVar("T")
 _UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+#: MySQL's number for it
+NO_SUCH_TABLE = 1146
 #: seconds between two looks at the follower, or at the leader's commits
 POLL = 0.02
 #: where the first binlog event of a file starts, in bytes
@@ -102,25 +105,32 @@ class FollowerConnection(ServerConnection):
         super().__init__("follower", address, statement_seconds=statement_seconds, slots=slots)
         self._database = system_database
         self._topic = topic
-        self._applied_sql: str | None = None
+        self._found: PositionTables | None = None
 
     def applied(self, ask: Select | None = None) -> Mark:
         """Ask how far the follower is, inside the snapshot of `ask` when one is given.
 
         Raises AuditError when the follower holds no position, or several and no topic says which.
         """
-        if self._applied_sql is None:
-            self._applied_sql = PositionTables(self._database, self._find_topic()).read()
-        return mark_from((ask or self.rows)(self._applied_sql)[0])
+        return mark_from((ask or self.rows)(self._tables().read())[0])
 
-    def left_out(self) -> list[str]:
-        """Ask which transactions an operator left out, and why."""
+    def omissions(self) -> list[Omission]:
+        """Ask which transactions an operator has left out; none where the consumer has not yet made a table for them.
+
+        Raises AuditError as `applied` does.
+        """
         try:
-            return [
-                text for (text,) in self.rows(PositionTables(self._database, self._find_topic()).read_all_left_out())
-            ]
-        except TableMovedError:
-            return []  # of a consumer that could not leave any out
+            found = self.rows(self._tables().read_all_left_out())
+        except TableMovedError as error:
+            if error_number(error.__cause__ or error) != NO_SUCH_TABLE:
+                raise
+            return []
+        return [Omission(first, last, f"{file}:{offset}", *rest) for first, last, file, offset, *rest in found]
+
+    def _tables(self) -> PositionTables:
+        if self._found is None:
+            self._found = PositionTables(self._database, self._find_topic())
+        return self._found
 
     def _find_topic(self) -> str:
         table = f"{quote_name(self._database)}.`position`"

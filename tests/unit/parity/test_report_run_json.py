@@ -26,7 +26,7 @@ SHAPE = {
     "version": {2},
     "run": {
         **dict.fromkeys(("id", "started", "ended", "profile", "plan", "master", "spark", "java"), str),
-        "seconds": NUMBER, "options": {str: str}, "repair": str, "left_out": [str], "interrupted": bool, "verdict": {*get_args(Verdict)},
+        "seconds": NUMBER, "options": {str: str}, "repair": str, "interrupted": bool, "verdict": {*get_args(Verdict)},
         "exit_status": {0, 1, 3, 130},
     },
     "leader": SERVER, "follower": SERVER,
@@ -41,6 +41,10 @@ SHAPE = {
     }],
     "causes": [{"cause": str, "rows": int, "different": KINDS, "stages": {str: int}, "tables": [{**NAME, "rows": int}]}],
     "undecided": [{**NAME, "key": {str: str}, "reason": str}],
+    "left_out": [{
+        "first": int, "last": int, **dict.fromkeys(("position", "side", "reason", "account", "decided"), str),
+        **dict.fromkeys(("gtid", "instead"), (str, type(None))),
+    }],
     "rounds": [{"number": int, "at": NUMBER, "suspects": int, "equal": int, "proven": int, "open": int, "waited": NUMBER}],
     "samples": [{"at": NUMBER, "rows": int, "suspects": int, "lag": SECONDS, "threads": (int, type(None))}],
     "leaves": [{"milliseconds": int, "leaves": int}],
