@@ -25,7 +25,7 @@ from cdc_consumer.resume import continue_after, open_topic
 from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
 from shared.decode import decode
-from shared.errors import CdcError, EventError, FollowerError, causes
+from shared.errors import CdcError, EventError, FollowerError, FollowerLinkError, causes
 from shared.events import Event, Heartbeat, Query, Rows
 from shared.filters import DatabaseFilter
 from shared.recovery import Stopping
@@ -74,6 +74,9 @@ class Replay:
                     self._attempt(stack)
                 return
             except PASSING as error:
+                if self._stopping() and isinstance(error, FollowerLinkError):
+                    logger.info("stopped without the follower: %s", causes(error))
+                    return
                 began = None if self._worker is None else self._worker.own.start.offset
                 careful = self._worker is not None and self._worker.careful
                 self._next_attempt.after(error, began, looked_closer=careful)
@@ -81,7 +84,7 @@ class Replay:
     def _attempt(self, stack: ExitStack) -> None:
         """Open everything, continue after the follower's position, and apply until the end."""
         self._worker = None
-        server = open_server(self._profile, self._databases, self._previous)
+        server = open_server(self._profile, self._databases, self._previous, self._stopping)
         stack.callback(server.close)
         self._previous = server.id
         worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful, self._next_attempt.refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import socket
@@ -17,6 +18,7 @@ from pymysql.constants import ER as ER
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
 
+from shared.patient_link import PatientLink, Waiter
 from shared.profile import Database, DatabaseTls
 from shared.profile_table import expand
 
@@ -43,10 +45,14 @@ LINK_ERRORS = frozenset(
 )  # fmt: skip
 
 
-def connect(database: Database, *, multi_statements: bool = False, read_timeout: float | None = None) -> Connection:
+def connect(
+    database: Database, *, multi_statements: bool = False, read_timeout: float | None = None,
+    waiter: Waiter | None = None,
+) -> Connection:  # fmt: skip
     """Open a connection in autocommit mode whose row counts mean *matched* rows.
 
-    `read_timeout` is in seconds. Raises pymysql.err.MySQLError; see `is_link_error`.
+    `read_timeout` is in seconds; `waiter` hears of each wait for the server once it has let us in. Raises
+    pymysql.err.MySQLError; see `is_link_error`.
     """
     flags = CLIENT.FOUND_ROWS | (CLIENT.MULTI_STATEMENTS if multi_statements else 0)
     address: dict[str, Any] = {"host": database.host, "port": database.port}
@@ -70,6 +76,9 @@ def connect(database: Database, *, multi_statements: bool = False, read_timeout:
     connection._read_timeout = read_timeout
     if database.unix_socket is None:
         _keep_alive(connection._sock)
+    if waiter is not None:
+        connection.patient = PatientLink(connection._sock, waiter)
+        connection._rfile = io.BufferedReader(connection.patient)
     return cast(Connection, connection)
 
 
@@ -88,6 +97,20 @@ def _log_in(connection: Any) -> None:
 
 class _Connection(pymysql.connections.Connection):
     """PyMySQL's, but for what it would do before anybody can ask it not to."""
+
+    #: what packets are sent through once somebody wants to hear of waiting
+    patient: PatientLink | None = None
+
+    def _write_bytes(self, data: bytes) -> None:
+        if self.patient is None:
+            super()._write_bytes(data)  # type: ignore[misc]  # not in the stubs
+            return
+        try:
+            self.patient.send(data)
+        except OSError as error:
+            raise pymysql.err.OperationalError(
+                CR.CR_SERVER_GONE_ERROR, f"MySQL server has gone away ({error!r})"
+            ) from None
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
         # Without [database.tls] nobody is verified; PyMySQL would load all authorities for it, for a tenth of a second.

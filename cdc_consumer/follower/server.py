@@ -15,6 +15,7 @@ from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.lock import take_lock
 from cdc_consumer.follower.own_tables import open_own_tables
+from cdc_consumer.follower.patience import Patience
 from cdc_consumer.follower.pipe import Check, Pipe, TablePlace
 from cdc_consumer.follower.tables import Tables
 from cdc_consumer.follower.worker import Worker
@@ -26,6 +27,7 @@ from cdc_consumer.sql.session import Session
 from shared import mysql
 from shared.errors import FollowerError, FollowerLinkError
 from shared.filters import DatabaseFilter
+from shared.recovery import Stopping
 
 logger = logging.getLogger(__name__)
 
@@ -90,12 +92,15 @@ class Server:
             self.connection.close()
 
 
-def open_server(profile: ConsumerProfile, databases: DatabaseFilter, previous: int | None) -> Server:
+def open_server(
+    profile: ConsumerProfile, databases: DatabaseFilter, previous: int | None, stopping: Stopping = lambda: False
+) -> Server:
     """Connect, check the server and take the topic's lock.
 
-    `previous` is the connection id of this process's last session, None for none. Raises FollowerError.
+    `previous` is the connection id of this process's last session, None for none. While the server does not answer,
+    the log says so, and the wait ends when the program is asked to stop. Raises FollowerError.
     """
-    connection = _connect(profile)
+    connection = _connect(profile, Patience(profile.database, stopping))
     try:
         ((id,),) = mysql.rows(connection, "SELECT CONNECTION_ID()")
         facts = preflight.inspect(connection, databases)
@@ -110,9 +115,9 @@ def open_server(profile: ConsumerProfile, databases: DatabaseFilter, previous: i
         raise
 
 
-def _connect(profile: ConsumerProfile) -> mysql.Connection:
+def _connect(profile: ConsumerProfile, patience: Patience) -> mysql.Connection:
     try:
-        return mysql.connect(profile.database, multi_statements=True)
+        return mysql.connect(profile.database, multi_statements=True, waiter=patience)
     except (mysql.MySQLError, OSError, RuntimeError) as error:
         words = (
             f"cannot connect to the follower {profile.database} as {profile.database.user}: {mysql.error_text(error)}"
