@@ -57,10 +57,21 @@ def judge(leader: Contents, follower: Contents, native: Contents, sentences: tup
     if sentences:
         return Verdict(STOPPED, sentences=sentences, native=word)
     items = tuple(item for item in _different(leader, follower) if item.kind != "trigger")
-    own = tuple(item for item in items if error or follower.get(item) != native.get(item))
+    own = tuple(item for item in items if error or not _excused(item, leader, follower, native))
     if own:
         return Verdict(DIFFERS, own, native=word)
     return Verdict(AS_NATIVE if items else EQUAL, items, native=word)
+
+
+def _excused(item: Item, leader: Contents, follower: Contents, native: Contents) -> bool:
+    """Whether the replica has the same; of a table, line by line: one line may be the leader's, the next the replica's."""
+    theirs, ours, beside = leader.get(item), follower.get(item), native.get(item)
+    if item.kind != "table" or None in (theirs, ours, beside):
+        return bool(ours == beside)
+    lines = [str(text).splitlines() for text in (theirs, ours, beside)]
+    return len({len(some) for some in lines}) == 1 and all(
+        our in (their, other) for their, our, other in zip(*lines, strict=True)
+    )
 
 
 def _different(leader: Contents, other: Contents) -> Iterator[Item]:
