@@ -7,7 +7,7 @@ import logging
 from cdc_consumer.follower.fingerprint import fingerprint
 from cdc_consumer.follower.preflight import Facts, events_would_run
 from cdc_consumer.follower.worker import Worker
-from cdc_consumer.read_query import QueryReading, read_query, shown_sql
+from cdc_consumer.read_query import QueryReading, read_query
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.positions import Intent, mark_of
 from cdc_consumer.sql.session import UTF8MB4
@@ -16,7 +16,7 @@ from shared.errors import DivergedError, EventError, FollowerError
 from shared.events import Query
 from shared.filters import DatabaseFilter
 from shared.mysql import quote_name
-from shared.statements.heads import Statement
+from shared.statements.heads import Statement, shown_sql
 
 logger = logging.getLogger(__name__)
 

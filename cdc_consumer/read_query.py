@@ -14,11 +14,9 @@ from shared.errors import EventError, FollowerError, UnsupportedError
 from shared.events import Query
 from shared.mysql import quote_name
 from shared.statements.create_table import reaching_words
-from shared.statements.heads import Statement, read_statement
+from shared.statements.heads import Statement, read_statement, shown_sql
 from shared.statements.tokens import Tokens, Unreadable
 
-#: bytes of a statement that an error shows
-SHOWN_BYTES = 200
 #: kinds of statement that no producer publishes, and what they are
 REFUSED = {
     "ACCOUNT": "changes accounts, which are the follower's own",
@@ -97,9 +95,3 @@ def _owned(query: Query, sql_mode: int, charset: str) -> bytes:
     user, host = account
     clause = f"DEFINER={quote_name(user)}@{quote_name(host)} "
     return query.sql[: tokens.start] + clause.encode() + query.sql[tokens.start :]
-
-
-def shown_sql(sql: bytes) -> str:
-    """Return the beginning of a statement, on one line."""
-    text = " ".join(sql[:SHOWN_BYTES].decode(errors="replace").split())
-    return f"{text}..." if len(sql) > SHOWN_BYTES else text

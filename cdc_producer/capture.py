@@ -21,7 +21,7 @@ from typing import Any
 
 from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
+from cdc_producer.decode.binlog_event import EXAMINE, UNREADABLE, BinlogEvent, EventType, unreadable, way_past
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
@@ -44,7 +44,7 @@ from shared.events import (
 )
 from shared.filters import DatabaseFilter
 from shared.statements.create_table import empty_table
-from shared.statements.heads import read_statement
+from shared.statements.heads import read_statement, shown_sql
 from shared.values import UTF8_CHARSETS
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,8 @@ DUMMY_TABLE = 0xFFFFFF
 SHORT_BEGINS = (bytes([EventType.GTID]), bytes([EventType.ANONYMOUS_GTID]))
 #: classes of statement that are not replicated: accounts are the follower's own, the others change no data
 NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY", "TRANSACTION"})
+#: what to do about a statement that was logged as text
+_AS_ROWS = "its session, or the leader, has binlog_format other than ROW: set it to ROW in both"
 #: kinds of statement whose head the leader writes anew, in utf8mb4, whatever the client's character set
 REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
 
@@ -237,7 +239,8 @@ class Capture:
     def _begin(self, event: BinlogEvent) -> None:
         if self._transaction is not None:
             raise LeaderError(
-                f"the transaction before {event.where()} has no end in the binlog; the leader lost part of it"
+                f"the transaction before {event.where()} has no end in the binlog: the leader lost part of it;"
+                f" {EXAMINE}"
             )
         self._transaction = read_transaction(event.type, event.body, event.start)
         self._index = 0
@@ -264,8 +267,8 @@ class Capture:
     def _require_transaction(self, event: BinlogEvent) -> None:
         if self._transaction is None:
             raise LeaderError(
-                f"binlog event of type {event.type} at {event.where()} stands outside any transaction; the leader lost"
-                " part of its binlog, or it is damaged"
+                f"binlog event of type {event.type} at {event.where()} stands outside any transaction: the leader lost"
+                f" part of its binlog, or it is damaged; {EXAMINE}"
             )
 
     def _rollback(self, event: BinlogEvent, text: bytes) -> None:
@@ -273,7 +276,8 @@ class Capture:
         if self._held is not None or self._open:
             raise UnsupportedError(
                 f"the transaction that holds {event.where()} was rolled back in part: it changed tables with and"
-                " without transactions (MyISAM), and which of its rows stayed cannot be told"
+                " without transactions (MyISAM), and which of its rows stayed cannot be told; convert those tables to"
+                f" InnoDB; {way_past(event.where())}"
             )
         if text == b"ROLLBACK":
             self._end(event)
@@ -312,8 +316,9 @@ class Capture:
         inside, outside = self._databases.split(writes)
         if inside and outside:
             raise UnsupportedError(
-                f"statement at {event.where()} writes {', '.join(inside)}, which the filter includes, and"
-                f" {', '.join(outside)}, which it does not; include all of them or none: {query.sql[:200]!r}"
+                f"statement at {event.where()} ({shown_sql(query.sql)}) writes {', '.join(inside)}, which the filter"
+                f" includes, and {', '.join(outside)}, which it does not; include all of them or none;"
+                f" {way_past(event.where())}"
             )
         sql_mode = query.session.get("sql_mode", 0)
         creates_filled_table = bool(self._block) and empty_table(query.sql, sql_mode) is not None
@@ -321,8 +326,8 @@ class Capture:
             require_understood(query, event.where())
             if self._block and not creates_filled_table:
                 raise UnsupportedError(
-                    f"statement at {event.where()} changes rows as text (binlog_format=STATEMENT) and cannot be"
-                    f" replicated; SET GLOBAL binlog_format = ROW: {query.sql[:200]!r}"
+                    f"statement at {event.where()} ({shown_sql(query.sql)}) changes rows as text and cannot be"
+                    f" replicated; {_AS_ROWS}; {way_past(event.where())}"
                 )
             self._hold_query(query, tuple(inside), event)
         if not self._block:
@@ -341,17 +346,17 @@ class Capture:
             return query.updated
         if statement.kind == "DML" and query.updated is None:
             raise UnsupportedError(
-                f"statement at {where} may change rows of any database, as text (binlog_format=STATEMENT), and cannot"
-                f" be replicated; SET GLOBAL binlog_format = ROW: {query.sql[:200]!r}"
+                f"statement at {where} ({shown_sql(query.sql)}) may change rows of any database, as text, and cannot be"
+                f" replicated; {_AS_ROWS}; {way_past(where)}"
             )
         if statement.kind in NOT_REPLICATED:
             return ()
         rewritten = statement.kind in REWRITTEN and statement.verb in ("CREATE", "ALTER")
         if rewritten and charset not in UTF8_CHARSETS and not query.sql.isascii():
             raise UnsupportedError(
-                f"statement at {where} creates a {statement.kind.lower()} from a client of character set {charset}, and"
-                " the leader logged names in utf8mb4 and the rest in that character set, so it cannot be read for"
-                f" certain; run it from a utf8mb4 client: {query.sql[:80]!r}"
+                f"statement at {where} ({shown_sql(query.sql)}) creates a {statement.kind.lower()} from a client"
+                f" of character set {charset}, and the leader logged names in utf8mb4 and the rest in that character"
+                f" set, so it cannot be read for certain; run it again from a utf8mb4 client; {way_past(where)}"
             )
         return statement.databases if query.updated is None else query.updated
 
@@ -369,19 +374,21 @@ class Capture:
         self._require_transaction(event)
         table_id = int.from_bytes(event.body[:6], "little")
         if table_id not in self._maps and table_id != DUMMY_TABLE:
-            raise LeaderError(f"rows at {event.where()} have no table map; the leader's binlog is damaged")
+            raise LeaderError(f"rows at {event.where()} have no table map: the leader's binlog is damaged; {EXAMINE}")
         table, table_map = self._maps.get(table_id, (None, event))
         if table is None or self._skips(self._index):
             return
         if self._block == "XA":
             raise UnsupportedError(
                 f"rows at {event.where()} belong to an XA transaction, which may still be rolled back after it is in"
-                " the binlog; XA transactions on replicated databases are not supported"
+                " the binlog; XA transactions on replicated databases are not supported;"
+                f" {way_past(event.where())}"
             )
         if event.type == EventType.PARTIAL_UPDATE_ROWS:
             raise UnsupportedError(
                 f"rows of {table.uri} at {event.where()} are a partial JSON update"
-                " (binlog_row_value_options=PARTIAL_JSON); unset it on the leader; it cannot be replicated"
+                " (binlog_row_value_options=PARTIAL_JSON) and cannot be replicated; no session of the leader may set"
+                f" that; {way_past(event.where())}"
             )
         self._hold(table.uri, RowsOperation(event, table), table_map, event)
 

@@ -139,7 +139,7 @@ class LeaderConsole:
         with self._asking():
             found = binlog_end(self._connection)
         if found is None:
-            raise LeaderError(f"leader {self.leader} writes no binlog")
+            raise LeaderError(f"leader {self.leader} writes no binlog; start it with log_bin")
         return Position(*found)
 
     def missing(self, databases: DatabaseFilter) -> list[str]:
@@ -195,13 +195,19 @@ class LeaderConsole:
             )
         unknown = self._rows("SELECT GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed)", (text,))[0][0]
         if unknown:
-            raise LeaderError(f"database.start contains {unknown}, which leader {self.leader} never executed")
+            raise LeaderError(
+                f"database.start contains {unknown}, which leader {self.leader} never executed: correct database.start,"
+                " or database.host if this is another leader"
+            )
         for file in reversed(self.files()):
             previous = self._rows("SHOW BINLOG EVENTS IN %s LIMIT 1, 1", (file,))
             before = previous[0][5] if previous and previous[0][2] == "Previous_gtids" else ""
             if self._rows("SELECT GTID_SUBSET(%s, %s)", (before, text))[0][0]:
                 return Resume(Position(file, FIRST_OFFSET), gtids=gtids)
-        raise LeaderError(f"no binlog of leader {self.leader} begins within database.start")
+        raise LeaderError(
+            f"no binlog of leader {self.leader} begins within database.start; load a newer dump"
+            " and set database.start to its GTID set"
+        )
 
     def close(self) -> None:
         self._connection.close()

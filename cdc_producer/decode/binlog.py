@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterable
 
 from cdc_producer.decode.binlog_event import (
+    EXAMINE,
     HEADER,
     HEADER_SIZE,
     KNOWN,
@@ -50,7 +51,9 @@ class BinlogReader:
     def _read(self, raw: bytes) -> Iterable[BinlogEvent]:
         timestamp, kind, _, size, end_low, flags = HEADER.unpack_from(raw)
         if size != len(raw):
-            raise UnsupportedError(f"binlog event at {self.position} has {len(raw)} bytes, its header says {size}")
+            raise UnsupportedError(
+                f"binlog event at {self.position} has {len(raw)} bytes, its header says {size}; {EXAMINE}"
+            )
         body = self._body(raw, kind)
         artificial = flags & ARTIFICIAL or not end_low or kind in NEVER_IN_A_FILE
         if artificial and kind == EventType.ROTATE:
@@ -60,7 +63,9 @@ class BinlogReader:
         if not artificial:
             # The header has 32 bits for the offset; a transaction can make a file larger than that.
             if end & 0xFFFFFFFF != end_low:
-                raise UnsupportedError(f"binlog event at {self.position} ends at {end}, its header says {end_low}")
+                raise UnsupportedError(
+                    f"binlog event at {self.position} ends at {end}, its header says {end_low}; {EXAMINE}"
+                )
             self.position = Position(file, end)
             if kind == EventType.ROTATE:
                 self._rotate(body)
@@ -86,7 +91,8 @@ class BinlogReader:
             return raw[HEADER_SIZE:]
         if not matches:
             raise UnsupportedError(
-                f"binlog event at {self.position} does not match its checksum: the leader's file or the link altered it"
+                f"binlog event at {self.position} does not match its checksum: the leader's file or the link altered"
+                f" it; {EXAMINE}"
             )
         return raw[HEADER_SIZE:-CHECKSUM_SIZE]
 

@@ -57,6 +57,9 @@ KNOWN = frozenset(TYPE_NAMES)
 
 HEADER = Struct("<IBIIIH")  # timestamp, type, server_id, size, end offset (low 32 bits), flags
 HEADER_SIZE = 19
+#: what to do where the binlog itself cannot be read on
+START_BEHIND = "load the follower anew and start an empty topic behind it"
+EXAMINE = f"examine the file on the leader (mysqlbinlog --verify-binlog-checksum); if that fails too, {START_BEHIND}"
 #: what reading bytes raises that are not what they should be; anything else is a bug
 UNREADABLE = (ArithmeticError, LookupError, ValueError, StructError)
 
@@ -88,10 +91,15 @@ class BinlogEvent(NamedTuple):
         return str(Position(self.file, self.start))
 
 
+def way_past(where: str) -> str:
+    """Say how the operator passes the transaction of a binlog event that can be cut but not carried."""
+    return f"to leave its transaction out: cdc-producer --skip {where}"
+
+
 def not_known(kind: int, where: str) -> UnsupportedError:
     """Return what to raise for a type that is not on the list, or not in that place."""
     what = "which has no place there" if kind in KNOWN else REFUSED.get(kind, "which this version does not know")
-    return UnsupportedError(f"binlog event of type {kind} at {where}: {what}; it cannot be replicated")
+    return UnsupportedError(f"binlog event of type {kind} at {where}: {what}; it cannot be replicated; {START_BEHIND}")
 
 
 def unreadable(kind: int, where: str, error: Exception) -> UnsupportedError:
@@ -99,5 +107,5 @@ def unreadable(kind: int, where: str, error: Exception) -> UnsupportedError:
     name = TYPE_NAMES.get(kind, "unknown")
     return UnsupportedError(
         f"binlog event of type {kind} ({name}) at {where} cannot be read ({type(error).__name__}: {error}): the"
-        " leader's file or what stands between is damaged, or this version does not know its format"
+        f" leader's file or what stands between is damaged, or this version does not know its format; {EXAMINE}"
     )

@@ -242,7 +242,8 @@ class _Document:
             self._list(place, step, "binary", text)
             return json_string(f"base64:type15:{text}")
         raise UnsupportedError(
-            f"a JSON value at {_path(place, step)} has column type {column_type}, which no SQL literal can express"
+            f"a JSON value at {_path(place, step)} has column type {column_type}, which no SQL literal can express;"
+            " write that member as a string or a number"
         )
 
     def _list(self, place: _Place, step: str, name: str, text: str) -> None:
@@ -251,7 +252,8 @@ class _Document:
         self._paths_left -= len(path)
         if self._paths_left < 0:
             raise UnsupportedError(
-                f"the paths of a JSON value's typed members are longer than {MOST_PATHS} bytes together"
+                f"the paths of a JSON value's typed members are longer than {MOST_PATHS} bytes together; write it"
+                " with shorter names, or its dates and decimals as strings"
             )
         self.typed.append((path, name, text))
 

@@ -9,9 +9,10 @@ from struct import Struct
 from types import MappingProxyType
 from typing import Any
 
-from cdc_producer.decode.binlog_event import BinlogEvent
+from cdc_producer.decode.binlog_event import BinlogEvent, way_past
 from cdc_producer.decode.cursor import Cursor
 from shared.errors import UnsupportedError
+from shared.statements.heads import shown_sql
 
 FIXED = Struct("<IIBHH")  # thread, seconds it took, length of the database's name, error, length of the variables
 #: the leader writes this count instead of names when a statement writes more than 16 databases
@@ -191,13 +192,14 @@ def _rows_session(variables: bytes) -> Mapping[str, Any]:
 
 def require_understood(query: QueryEvent, where: str) -> None:
     """Refuse a statement that is about to be published and carries something unknown, or failed half-way."""
-    start = query.sql[:80].decode(errors="replace")
+    which = f"statement at {where} ({shown_sql(query.sql)})"
     if query.unknown:
         raise UnsupportedError(
-            f"statement at {where} carries session variable {query.unknown[0]:#x}, which this version does not know:"
-            f" {start!r}"
+            f"{which} carries session variable {query.unknown[0]:#x}, which this version does not know;"
+            f" {way_past(where)}"
         )
     if query.error:
         raise UnsupportedError(
-            f"statement at {where} ended with error {query.error} on the leader and may have run in part: {start!r}"
+            f"{which} ended with error {query.error} on the leader and may have run in part; bring followers to what it"
+            f" left; {way_past(where)}"
         )

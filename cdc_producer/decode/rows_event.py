@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable, way_past
 from cdc_producer.decode.cursor import length_encoded
 from cdc_producer.decode.table_decoders import Table
 from shared.errors import UnsupportedError
@@ -52,7 +52,9 @@ class RowsOperation(Operation):
         try:
             self.json = encode_rows(self.event.type, self.table, self.event.body)
         except UnsupportedError as error:
-            self._error = UnsupportedError(f"rows of {self.table.uri} at {self.event.where()}: {error}")
+            self._error = UnsupportedError(
+                f"rows of {self.table.uri} at {self.event.where()}: {error}; {way_past(self.event.where())}"
+            )
         except UNREADABLE as error:
             self._error = unreadable(self.event.type, self.event.where(), error)
             self._error.__cause__ = error
@@ -82,7 +84,7 @@ def encode_rows(kind: int, table: Table, body: bytes) -> bytes:
     position = 8 + extra
     width, position = length_encoded(body, position)
     if width != table.width:
-        raise UnsupportedError(f"a row has {width} columns, its table map {table.width}")
+        raise UnsupportedError(f"a row has {width} columns, its table map {table.width}: the binlog is damaged")
     # which columns the images hold, a bit each; before and after an update may differ
     size, every = (width + 7) // 8, (1 << width) - 1
     if kind == EventType.UPDATE_ROWS:
@@ -90,15 +92,15 @@ def encode_rows(kind: int, table: Table, body: bytes) -> bytes:
     first = position + size
     if int.from_bytes(body[position:first], "little") & every != every:
         raise UnsupportedError(
-            "a row image is not FULL; a session or the leader has binlog_row_image other than FULL:"
-            " SET PERSIST binlog_row_image = FULL"
+            "a row image is not FULL: its session, or the leader, has binlog_row_image other than FULL: set it to FULL"
+            " in both"
         )
     if kind == EventType.UPDATE_ROWS:
         rows = table.images.read_pairs(body, first, ',"after_cols":')
     else:
         rows = table.images.read(body, first)
     if not rows:
-        raise UnsupportedError("it holds no row")
+        raise UnsupportedError("it holds no row: the binlog is damaged")
     name, opening, between = NAMES[kind]
     checks = ',"foreign_key_checks":0' if body[6] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED) else ""
     # what surrounds the rows goes to the first and the last of them, so that they are joined once

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cdc_producer.decode.binlog_event import BinlogEvent
+from cdc_producer.decode.binlog_event import BinlogEvent, way_past
 from cdc_producer.decode.cursor import Cursor
 from shared.errors import UnsupportedError
 
@@ -105,7 +105,8 @@ def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
     if len(metadata.names) != count:
         raise UnsupportedError(
             f"table map of {database}.{table} at {where} has no column names: binlog_row_metadata was not FULL when it"
-            " was written; SET PERSIST binlog_row_metadata = FULL, load the follower anew and start after this point"
+            " was written; SET PERSIST binlog_row_metadata = FULL, load the follower anew and start after this point;"
+            f" or {way_past(where)}"
         )
     columns = tuple(_columns(basics, metadata, charsets))
     return TableMap(database, table, columns, tuple(columns[index].name for index in metadata.key))
@@ -124,7 +125,11 @@ def _basic_columns(types: bytes, metadata: Cursor, where: str) -> list[tuple[int
     columns: list[tuple[int, int, int]] = []
     for number, kind in enumerate(types, 1):
         if kind not in METADATA_SIZE:
-            raise UnsupportedError(f"column {number} of {where} has type {kind}, which cannot be replicated")
+            raise UnsupportedError(
+                f"column {number} of {where} has a type that cannot be replicated (number {kind} of enum_field_types);"
+                " change it on the leader, or leave its database out by the filter;"
+                f" or {way_past(where.rpartition(' at ')[2])}"
+            )
         column = _basic_column(kind, metadata.take(METADATA_SIZE[kind]))
         real, size, scale = column
         possible = SIZES.get(real, ())

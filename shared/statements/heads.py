@@ -29,6 +29,9 @@ from shared.statements.targets import (
 )
 from shared.statements.tokens import Tokens, Unreadable
 
+#: bytes of a statement that an error shows
+SHOWN_BYTES = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -212,3 +215,9 @@ RULES = dict(_spelled_out(_HEADS))
 _BEGINNINGS = frozenset(
     " ".join(words[:length]) for words in map(str.split, RULES) for length in range(1, len(words) + 1)
 )
+
+
+def shown_sql(sql: bytes) -> str:
+    """Return the beginning of a statement, on one line."""
+    text = " ".join(sql[:SHOWN_BYTES].decode(errors="replace").split())
+    return f"{text}..." if len(sql) > SHOWN_BYTES else text
