@@ -21,7 +21,7 @@ from typing import Any
 
 from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import EXAMINE, UNREADABLE, BinlogEvent, EventType, unreadable, way_past
+from cdc_producer.decode.binlog_event import EXAMINE, UNREADABLE, BinlogEvent, unreadable, way_past
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
@@ -30,6 +30,7 @@ from cdc_producer.decode.table_decoders import Table, Tables
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import START_ANEW, Resume
+from shared.binlog_format import EventType
 from shared.errors import LeaderError, UnsupportedError
 from shared.events import (
     NO_SESSION,

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from struct import Struct
 
 from cdc_consumer.binlog.layout import NoLayoutError, read_number
+from shared.binlog_format import (
+    CASCADES_LOGGED,
+    CHECKSUM_SIZE,
+    COMPLETE_ROWS,
+    FLAGS_SIZE,
+    HEADER,
+    HEADER_SIZE,
+    ID_SIZE,
+    NO_FOREIGN_KEY_CHECKS,
+    STATEMENT_END,
+    TYPE_AT,
+    EventType,
+)
 from shared.errors import EventError
 from shared.topic import Record
 from shared.topic.record import binlog_events
 
-#: timestamp, type, server id, size, end in the file, flags
-HEADER = Struct("<IBIIIH")
-TYPE_PLACE = 4
-CHECKSUM_SIZE = 4
-FORMAT_DESCRIPTION, TABLE_MAP = 15, 19
-WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = 30, 31, 32
-KINDS = {WRITE_ROWS: "Add", UPDATE_ROWS: "Update", DELETE_ROWS: "Delete"}
-#: bytes of the table's id, which both binlog events begin with, and of the flags behind it
-ID_SIZE, FLAGS_SIZE = 6, 2
-#: flags of a rows event: the last one of its statement; foreign keys were not checked; every column is in the images
-STATEMENT_END, NO_FOREIGN_KEY_CHECKS, COMPLETE_ROWS = 0x01, 0x02, 0x08
-#: what a cascade did stands in the binlog too, so that the follower must not cascade again
-CASCADES_LOGGED = 0x10
+KINDS = {EventType.WRITE_ROWS: "Add", EventType.UPDATE_ROWS: "Update", EventType.DELETE_ROWS: "Delete"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,21 @@ def changes_in(record: Record) -> Changes | None:
     Raises EventError when its binlog events are not those of one rows operation, or do not match the leader's own
     checksums.
     """
-    if record.binlog[TYPE_PLACE : TYPE_PLACE + 1] != bytes((TABLE_MAP,)):
+    if record.binlog[TYPE_AT : TYPE_AT + 1] != bytes((EventType.TABLE_MAP,)):
         return None
     events = binlog_events(record)
-    if len(events) != 2 or events[1][TYPE_PLACE] not in KINDS:
-        found = ", ".join(str(event[TYPE_PLACE]) for event in events)
+    if len(events) != 2 or events[1][TYPE_AT] not in KINDS:
+        found = ", ".join(str(event[TYPE_AT]) for event in events)
         raise EventError(f"topic offset {record.offset} holds binlog events of type {found} beside a change of rows")
     if record.checksums:
         events = [_without_checksum(event, record.offset) for event in events]
     table_map, rows = events
     database, table, layout = _table_map_parts(table_map, record.offset)
-    head, flags = HEADER.size + ID_SIZE, HEADER.size + ID_SIZE + FLAGS_SIZE
-    table_id = rows[HEADER.size : head]
-    if len(rows) < flags + 2 or table_id != table_map[HEADER.size : head]:
+    head, flags = HEADER_SIZE + ID_SIZE, HEADER_SIZE + ID_SIZE + FLAGS_SIZE
+    table_id = rows[HEADER_SIZE:head]
+    if len(rows) < flags + 2 or table_id != table_map[HEADER_SIZE:head]:
         raise EventError(f"topic offset {record.offset} holds rows that do not belong to the table map beside them")
-    kind, rest = KINDS[rows[TYPE_PLACE]], rows[flags:]
+    kind, rest = KINDS[rows[TYPE_AT]], rows[flags:]
     if not _complete(rest, layout, 2 if kind == "Update" else 1):
         raise EventError(f"topic offset {record.offset} holds rows without the values of every column")
     checks = not rows[head] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED)
@@ -110,7 +110,7 @@ def _complete(rest: bytes, layout: bytes, images: int) -> bool:
 
 def event(kind: int, body: bytes, *, timestamp: int = 0) -> bytes:
     """Write a binlog event of this type, without checksum."""
-    return HEADER.pack(timestamp, kind, 0, HEADER.size + len(body), 0, 0) + body
+    return HEADER.pack(timestamp, kind, 0, HEADER_SIZE + len(body), 0, 0) + body
 
 
 def _without_checksum(whole: bytes, offset: int) -> bytes:
@@ -118,12 +118,12 @@ def _without_checksum(whole: bytes, offset: int) -> bytes:
     if zlib.crc32(body) != int.from_bytes(whole[-CHECKSUM_SIZE:], "little"):
         raise EventError(f"topic offset {offset} holds a binlog event that does not match the leader's own checksum")
     timestamp, kind, server, size, end, flags = HEADER.unpack_from(body)
-    return HEADER.pack(timestamp, kind, server, size - CHECKSUM_SIZE, end, flags) + body[HEADER.size :]
+    return HEADER.pack(timestamp, kind, server, size - CHECKSUM_SIZE, end, flags) + body[HEADER_SIZE:]
 
 
 def _table_map_parts(table_map: bytes, offset: int) -> tuple[bytes, bytes, bytes]:
     """Return database, table, and the rest. Both names stand as length, bytes, NUL."""
-    position = HEADER.size + ID_SIZE + FLAGS_SIZE
+    position = HEADER_SIZE + ID_SIZE + FLAGS_SIZE
     names = []
     for _ in range(2):
         end = position + 1 + table_map[position] if position < len(table_map) else len(table_map)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cdc_consumer.binlog import layout as types
 from cdc_consumer.binlog.layout import RowLayout, bits, number, numbers, text
 from cdc_consumer.follower.tables import Ask
 from cdc_consumer.sql import column_types, literals
+from shared import binlog_format as types
 
-BINARY_COLLATION = 63
 _FIXED = {
     "tinyint": types.TINY, "smallint": types.SHORT, "mediumint": types.INT24, "int": types.LONG,
     "bigint": types.LONGLONG, "date": types.DATE, "year": types.YEAR,
@@ -75,13 +74,13 @@ def _layout(columns: Sequence[_Column]) -> RowLayout:
         kind, more = _type(column)
         kinds.append(kind)
         metadata += more
-        if kind in types.NUMERIC:
+        if kind in types.SIGNED:
             unsigned.append(kind == types.YEAR or "unsigned" in column.type.rpartition(")")[2])
         if column.kind in ("enum", "set"):
             member_collations.append(_given(column.collation))
             members[column.kind].append(_members(column))
         elif kind in types.CHARACTER:
-            collations.append(BINARY_COLLATION if column.collation is None else column.collation)
+            collations.append(types.BINARY_COLLATION if column.collation is None else column.collation)
         if kind == types.GEOMETRY:
             geometries.append(_SUBTYPES.index(_parsed(column).name))
         if kind == types.VECTOR:

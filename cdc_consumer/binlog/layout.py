@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-#: column types as the binlog numbers them. Source: MySQL's field_types.h
-(TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, DATE, YEAR) = (1, 2, 3, 4, 5, 8, 9, 10, 13)
-(VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2, VECTOR, JSON) = (15, 16, 17, 18, 19, 242, 245)
-(NEWDECIMAL, ENUM, SET, BLOB, STRING, GEOMETRY) = (246, 247, 248, 252, 254, 255)
-
-#: fields of the optional metadata. Source: MySQL's rows_event.h, Optional_metadata_field_type
-(SIGN, DEFAULT_CHARSET, CHARSETS, NAMES, SETS, ENUMS, GEOMETRIES) = (1, 2, 3, 4, 5, 6, 7)
-(MEMBER_DEFAULT_CHARSET, MEMBER_CHARSETS, DIMENSIONS) = (10, 11, 13)
-
-#: bytes of metadata that each type has in a table map
-METADATA_SIZE = {
-    FLOAT: 1, DOUBLE: 1, VARCHAR: 2, BIT: 2, TIMESTAMP2: 1, DATETIME2: 1, TIME2: 1, VECTOR: 1, JSON: 1,
-    NEWDECIMAL: 2, BLOB: 1, STRING: 2, GEOMETRY: 1, TINY: 0, SHORT: 0, LONG: 0, LONGLONG: 0, INT24: 0, DATE: 0,
-    YEAR: 0,
-}  # fmt: skip
-#: types whose sign is in the metadata, and whose character set; MySQL counts YEAR among those, VECTOR among these
-NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
-CHARACTER = frozenset({STRING, VARCHAR, BLOB, VECTOR})
+from shared.binlog_format import (
+    CHARACTER,
+    CHARSETS,
+    DEFAULT_CHARSET,
+    DIMENSIONS,
+    ENUM,
+    ENUMS,
+    GEOMETRIES,
+    MEMBER_CHARSETS,
+    MEMBER_DEFAULT_CHARSET,
+    METADATA_SIZE,
+    NAMES,
+    SET,
+    SETS,
+    SIGN,
+    SIGNED,
+    STRING,
+    YEAR,
+)
 
 
 class NoLayoutError(ValueError):
@@ -158,7 +159,7 @@ def _fields(data: bytes, position: int) -> dict[int, bytes]:
 
 def _unsigned(types: bytes, field: bytes) -> tuple[bool, ...]:
     """Versions of MySQL differ in what they say of a YEAR, and the field may be missing where all have a sign."""
-    numbers = [kind for kind in types if kind in NUMERIC]
+    numbers = [kind for kind in types if kind in SIGNED]
     field = field.ljust((len(numbers) + 7) // 8, b"\0")
     return tuple(kind == YEAR or bool(field[index // 8] & 0x80 >> index % 8) for index, kind in enumerate(numbers))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from cdc_consumer.binlog import layout as types
-from cdc_consumer.binlog.changes import FLAGS_SIZE, HEADER, ID_SIZE, TABLE_MAP, UPDATE_ROWS, Changes, event
+from cdc_consumer.binlog.changes import Changes, event
 from cdc_consumer.binlog.layout import RowLayout, bits, number, text, write_layout
 from cdc_consumer.sql.positions import Mark
+from shared import binlog_format as types
+from shared.binlog_format import FLAGS_SIZE, HEADER, HEADER_SIZE, ID_SIZE, EventType
 
 #: an id that no table of a leader has: those are counted from 1 on
 TABLE_ID = (0x7FFF_FFFF_FFFE).to_bytes(ID_SIZE, "little")
@@ -53,7 +54,7 @@ class PositionRow:
         self.layout = _layout(collations)
         self._map = write_layout(self.layout)
         names = b"".join(text(name) + b"\0" for name in (self._database, self._table))
-        self._table_map = event(TABLE_MAP, TABLE_ID + bytes(FLAGS_SIZE) + names + self._map)
+        self._table_map = event(EventType.TABLE_MAP, TABLE_ID + bytes(FLAGS_SIZE) + names + self._map)
         self._row = _long_text(topic) + worker.to_bytes(4, "little")
 
     def moved(self, link: int, mark: Mark, now: int, *, foreign_key_checks: bool = True) -> Changes:
@@ -75,8 +76,8 @@ class PositionRow:
                 _timestamp(now), _big(mark.sequence),
             )
         )  # fmt: skip
-        size = HEADER.size + ID_SIZE + FLAGS_SIZE + len(rest)
-        head = HEADER.pack(0, UPDATE_ROWS, 0, size, 0, 0) + TABLE_ID
+        size = HEADER_SIZE + ID_SIZE + FLAGS_SIZE + len(rest)
+        head = HEADER.pack(0, EventType.UPDATE_ROWS, 0, size, 0, 0) + TABLE_ID
         return Changes(
             "Update", self._database, self._table, self._map, TABLE_ID, self._table_map, head, rest, foreign_key_checks
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-from cdc_consumer.binlog.changes import FORMAT_DESCRIPTION, HEADER, Changes, event
+from cdc_consumer.binlog.changes import Changes, event
+from shared.binlog_format import HEADER_SIZE, EventType
 
 #: what is added to the binlog events: BINLOG '' and the like
 FRAME_SIZE = 64
@@ -26,10 +27,10 @@ def format_description() -> str:
     After it `gtid_next` must be set, or the next transaction fails.
     """
     body = (
-        b"\4\0" + _VERSION.ljust(50, b"\0") + bytes(4) + bytes((HEADER.size,)) + _POST_HEADER_SIZES
+        b"\4\0" + _VERSION.ljust(50, b"\0") + bytes(4) + bytes((HEADER_SIZE,)) + _POST_HEADER_SIZES
         + bytes(1 + 4)  # no algorithm, and room for the checksum that this binlog event has all the same
     )  # fmt: skip
-    return statement(event(FORMAT_DESCRIPTION, body))
+    return statement(event(EventType.FORMAT_DESCRIPTION, body))
 
 
 class ChangesStatement:

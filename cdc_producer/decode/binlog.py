@@ -6,28 +6,16 @@ import re
 import zlib
 from collections.abc import Iterable
 
-from cdc_producer.decode.binlog_event import (
-    EXAMINE,
-    HEADER,
-    HEADER_SIZE,
-    KNOWN,
-    UNREADABLE,
-    BinlogEvent,
-    EventType,
-    not_known,
-    unreadable,
-)  # fmt: skip
+from cdc_producer.decode.binlog_event import EXAMINE, KNOWN, UNREADABLE, BinlogEvent, not_known, unreadable
 from cdc_producer.decode.payload import read_payload
+from shared.binlog_format import ARTIFICIAL, CHECKSUM_SIZE, HEADER, HEADER_SIZE, EventType
 from shared.errors import UnsupportedError
 from shared.events import Position
 
-CHECKSUM_SIZE = 4
 NEVER_IN_A_FILE = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 #: the CRC-32 of any bytes that end in their own CRC-32
 MATCHING = 0x2144DF1C
 FILE = re.compile(r".{1,500}\.\d{1,10}", re.ASCII | re.DOTALL)
-#: header flag of an event the leader makes up for this connection; it is in no file
-ARTIFICIAL = 0x20
 
 
 class BinlogReader:

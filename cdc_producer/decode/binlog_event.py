@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
+from shared.binlog_format import HEADER_SIZE, EventType
 from shared.errors import UnsupportedError
 from shared.events import Position
-
-
-class EventType:
-    """Lists the binlog event types that this producer reads. Source: MySQL's binlog_event.h, Log_event_type.
-
-    Plain numbers, because comparing members of an Enum took a tenth of the time of a short transaction.
-    """
-
-    QUERY = 2
-    STOP = 3
-    ROTATE = 4
-    INTVAR = 5
-    RAND = 13
-    USER_VAR = 14
-    FORMAT_DESCRIPTION = 15
-    XID = 16
-    TABLE_MAP = 19
-    HEARTBEAT = 27
-    IGNORABLE = 28
-    ROWS_QUERY = 29
-    WRITE_ROWS = 30
-    UPDATE_ROWS = 31
-    DELETE_ROWS = 32
-    GTID = 33
-    ANONYMOUS_GTID = 34
-    PREVIOUS_GTIDS = 35
-    TRANSACTION_CONTEXT = 36
-    VIEW_CHANGE = 37
-    XA_PREPARE = 38
-    PARTIAL_UPDATE_ROWS = 39
-    TRANSACTION_PAYLOAD = 40
-    HEARTBEAT_V2 = 41
-    GTID_TAGGED = 42
-
 
 #: types that stop the producer, with the reason a user understands
 REFUSED = {
@@ -55,8 +21,6 @@ REFUSED = {
 TYPE_NAMES = {value: name for name, value in vars(EventType).items() if name.isupper()}
 KNOWN = frozenset(TYPE_NAMES)
 
-HEADER = Struct("<IBIIIH")  # timestamp, type, server_id, size, end offset (low 32 bits), flags
-HEADER_SIZE = 19
 #: what to do where the binlog itself cannot be read on
 START_BEHIND = "load the follower anew and start an empty topic behind it"
 EXAMINE = f"examine the file on the leader (mysqlbinlog --verify-binlog-checksum); if that fails too, {START_BEHIND}"

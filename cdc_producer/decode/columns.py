@@ -18,10 +18,10 @@ from typing import Any
 
 import orjson
 
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.decimals import TWO_DIGITS, decimal_code, decimal_size, impossible
 from cdc_producer.decode.json_binary import json_value
 from cdc_producer.decode.table_map import Column
+from shared import binlog_format as t
 from shared.values import UTF8_CHARSETS
 
 #: types whose values are text when their column has a character set; ENUM and SET have one and are numbers

@@ -7,8 +7,8 @@ from functools import lru_cache
 from struct import Struct
 from uuid import UUID
 
-from cdc_producer.decode.binlog_event import EventType
 from cdc_producer.decode.cursor import Cursor
+from shared.binlog_format import EventType
 from shared.events import Transaction
 from shared.values import LATEST_TIME
 

@@ -8,17 +8,9 @@ from typing import BinaryIO
 
 import zstandard
 
-from cdc_producer.decode.binlog_event import (
-    HEADER,
-    HEADER_SIZE,
-    KNOWN,
-    UNREADABLE,
-    BinlogEvent,
-    EventType,
-    not_known,
-    unreadable,
-)  # fmt: skip
+from cdc_producer.decode.binlog_event import KNOWN, UNREADABLE, BinlogEvent, not_known, unreadable
 from cdc_producer.decode.cursor import Cursor
+from shared.binlog_format import HEADER, HEADER_SIZE, EventType
 
 #: fields before the compressed bytes
 COMPRESSION, UNCOMPRESSED_SIZE = 2, 3

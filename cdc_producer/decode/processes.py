@@ -25,9 +25,10 @@ from collections import deque
 from itertools import chain
 from struct import Struct
 
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent
 from cdc_producer.decode.rows_event import RowsOperation, encode_rows
 from cdc_producer.decode.table_decoders import Table, Tables
+from shared.binlog_format import EventType
 from shared.errors import UnsupportedError
 from shared.helper_process import HelperProcess
 

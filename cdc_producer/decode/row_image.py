@@ -17,9 +17,9 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.columns import HELPERS, Layout, ReadCode, read_code
 from cdc_producer.decode.table_map import Column
+from shared import binlog_format as t
 from shared.errors import UnsupportedError
 
 #: a decoder: the event's body and the offset after the row's NULL bits, to the JSON array and the offset after the row

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import zlib
 
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable, way_past
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable, way_past
 from cdc_producer.decode.cursor import length_encoded
 from cdc_producer.decode.table_decoders import Table
+from shared.binlog_format import CASCADES_LOGGED, NO_FOREIGN_KEY_CHECKS, EventType
 from shared.errors import UnsupportedError
 
-#: flags of a rows event
-NO_FOREIGN_KEY_CHECKS = 0x02
-CASCADES_LOGGED = 0x10
 #: by the event's type: name of the operation, what stands before its first row, and between two rows
 NAMES = {
     EventType.WRITE_ROWS: ("Add", '{"cols":', '},{"cols":'),

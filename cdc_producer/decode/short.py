@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from cdc_producer.decode.binlog import ARTIFICIAL, MATCHING, BinlogReader
-from cdc_producer.decode.binlog_event import HEADER_SIZE, UNREADABLE, BinlogEvent, EventType
+from cdc_producer.decode.binlog import MATCHING, BinlogReader
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import rows_session
 from cdc_producer.decode.rows_event import NAMES, encode_rows
 from cdc_producer.decode.table_decoders import Table, Tables
+from shared.binlog_format import ARTIFICIAL, HEADER_SIZE, EventType
 from shared.errors import UnsupportedError
 from shared.events import Position, Transaction
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 from json.encoder import encode_basestring as json_string
 from weakref import WeakValueDictionary
 
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.columns import narrow
 from cdc_producer.decode.row_image import RowImages
 from cdc_producer.decode.table_map import Charsets, Column, TableMap, read_names, read_table_map
+from shared import binlog_format as t
 from shared.events import resource_uri
 from shared.values import UTF8_CHARSETS
 

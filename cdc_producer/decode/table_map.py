@@ -9,19 +9,41 @@ from typing import NamedTuple
 
 from cdc_producer.decode.binlog_event import BinlogEvent, way_past
 from cdc_producer.decode.cursor import Cursor
+from shared.binlog_format import (
+    BINARY_COLLATION,
+    BIT,
+    BLOB,
+    CHARACTER,
+    CHARSETS,
+    DATETIME2,
+    DEFAULT_CHARSET,
+    DIMENSIONS,
+    DOUBLE,
+    ENUM,
+    ENUMS,
+    FLOAT,
+    GEOMETRIES,
+    GEOMETRY,
+    JSON,
+    KEY,
+    KEY_OF_PREFIXES,
+    MEMBER_CHARSETS,
+    MEMBER_DEFAULT_CHARSET,
+    METADATA_SIZE,
+    NAMES,
+    NEWDECIMAL,
+    SET,
+    SETS,
+    SIGN,
+    SIGNED,
+    STRING,
+    TIME2,
+    TIMESTAMP2,
+    VECTOR,
+    YEAR,
+)
 from shared.errors import UnsupportedError
 
-#: column types as the binlog numbers them. Source: MySQL's field_types.h
-(TINY, SHORT, LONG, FLOAT, DOUBLE, TIMESTAMP, LONGLONG, INT24, DATE) = (1, 2, 3, 4, 5, 7, 8, 9, 10)
-(YEAR, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2, VECTOR, JSON) = (13, 15, 16, 17, 18, 19, 242, 245)
-(NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY) = (246, 247, 248, 252, 253, 254, 255)
-
-#: bytes of metadata that each type has in a table map
-METADATA_SIZE = {
-    FLOAT: 1, DOUBLE: 1, VARCHAR: 2, BIT: 2, TIMESTAMP2: 1, DATETIME2: 1, TIME2: 1, VECTOR: 1, JSON: 1,
-    NEWDECIMAL: 2, BLOB: 1, VAR_STRING: 2, STRING: 2, GEOMETRY: 1, TINY: 0, SHORT: 0, LONG: 0, LONGLONG: 0, INT24: 0,
-    DATE: 0, YEAR: 0,
-}  # fmt: skip
 #: the sizes that MySQL gives a type, where bytes or digits are counted by them
 SIZES: dict[int, Container[int]] = {
     FLOAT: (4,), DOUBLE: (8,), NEWDECIMAL: range(1, 66), BIT: range(1, 65), TIMESTAMP2: range(7), DATETIME2: range(7),
@@ -30,11 +52,6 @@ SIZES: dict[int, Container[int]] = {
 }  # fmt: skip
 #: of a DECIMAL
 MOST_SCALE = 30
-#: types whose sign is in the metadata; MySQL counts YEAR among them
-SIGNED = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
-#: types that have a character set in the metadata; MySQL counts VECTOR among them
-CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB, VECTOR})
-BINARY_COLLATION = 63
 #: MySQL's own limit
 MOST_COLUMNS = 4096
 
@@ -209,20 +226,20 @@ class _Metadata:
         self.dimensions = _numbers(value)
 
 
-#: by the number of the field; others tell what is not needed. Source: Table_map_event::Optional_metadata_field_type
+#: by the number of the field; others tell what is not needed
 METADATA: dict[int, Callable[[_Metadata, Cursor], None]] = {
-    1: _Metadata.read_unsigned,
-    2: _Metadata.read_charset,
-    3: _Metadata.read_charsets,
-    4: _Metadata.read_names,
-    5: _Metadata.read_sets,
-    6: _Metadata.read_enums,
-    7: _Metadata.read_geometries,
-    8: _Metadata.read_key,
-    9: _Metadata.read_key_of_prefixes,
-    10: _Metadata.read_member_charset,
-    11: _Metadata.read_member_charsets,
-    13: _Metadata.read_dimensions,
+    SIGN: _Metadata.read_unsigned,
+    DEFAULT_CHARSET: _Metadata.read_charset,
+    CHARSETS: _Metadata.read_charsets,
+    NAMES: _Metadata.read_names,
+    SETS: _Metadata.read_sets,
+    ENUMS: _Metadata.read_enums,
+    GEOMETRIES: _Metadata.read_geometries,
+    KEY: _Metadata.read_key,
+    KEY_OF_PREFIXES: _Metadata.read_key_of_prefixes,
+    MEMBER_DEFAULT_CHARSET: _Metadata.read_member_charset,
+    MEMBER_CHARSETS: _Metadata.read_member_charsets,
+    DIMENSIONS: _Metadata.read_dimensions,
 }
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
+from shared.binlog_format import HEADER_SIZE, SIZE_AT
 from shared.errors import RecordDamagedError
 
 #: for whoever meets damage
@@ -30,8 +31,6 @@ NO_CHECKSUMS, CHECKSUMS, PART = range(3)
 _KEY = Struct("<IB")
 #: number of framed records; lengths of a value and a key
 _COUNT, _LENGTHS = Struct("<I"), Struct("<QI")
-#: bytes of a binlog event's header, and where in it the event's size is
-_EVENT_HEADER, _EVENT_SIZE = 19, 9
 
 
 class Sealed(NamedTuple):
@@ -110,9 +109,9 @@ def binlog_events(record: Record) -> list[bytes]:
     """
     found, position, data = [], 0, record.binlog
     while position < len(data):
-        size = int.from_bytes(data[position + _EVENT_SIZE : position + _EVENT_SIZE + 4], "little")
+        size = int.from_bytes(data[position + SIZE_AT : position + SIZE_AT + 4], "little")
         left = len(data) - position
-        if not _EVENT_HEADER <= size <= left:
+        if not HEADER_SIZE <= size <= left:
             raise damaged("topic", record.offset, f"holds {left} bytes of a binlog event of {size}")
         found.append(data[position : position + size])
         position += size

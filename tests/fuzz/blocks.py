@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cdc_producer.decode.binlog_event import HEADER, HEADER_SIZE
+from shared.binlog_format import HEADER, HEADER_SIZE
 
 #: a block's head: a kind, which for binlog events is their type, and the bytes that follow
 HEAD = struct.Struct("<BI")

@@ -14,7 +14,7 @@ from cdc_consumer.transactions import Transactions
 from cdc_producer.capture import Capture
 from cdc_producer.decode import row_image
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, EventType, unreadable
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable
 from cdc_producer.decode.cursor import length_encoded
 from cdc_producer.decode.json_binary import json_value
 from cdc_producer.decode.processes import Decoders
@@ -26,6 +26,7 @@ from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import Resume
 from fuzz.blocks import SEEDS, framed, inner, load_seeds, pack, unpack
 from fuzz.targets import WrongResult
+from shared.binlog_format import EventType
 from shared.decode import decode
 from shared.errors import CdcError
 from shared.events import Position

@@ -13,15 +13,16 @@ from kit.programs import binlog_end, write_profiles
 from kit.type_cases import CASES, JSONS, SESSION, Case
 
 from cdc_producer.connection import ReplicationConnection
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import HEADER, HEADER_SIZE, BinlogEvent, EventType
-from cdc_producer.decode.table_map import read_table_map
+from cdc_producer.decode.binlog_event import BinlogEvent
+from cdc_producer.decode.table_map import Column, read_table_map
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import LEADER, MySQLServer, start_server
 from fuzz.blocks import SEEDS, pack, save_seeds
 from fuzz.leader_targets import captured
+from shared import binlog_format as t
+from shared.binlog_format import HEADER, HEADER_SIZE, EventType
 from shared.events import Position
 
 #: inputs longer than this (bytes) are altered too slowly to be of use
@@ -112,7 +113,7 @@ def transactions(raw: list[bytes]) -> Iterator[list[bytes]]:
     yield current
 
 
-def jsons(columns: tuple[t.Column, ...], kind: int, body: bytes) -> Iterator[bytes]:
+def jsons(columns: tuple[Column, ...], kind: int, body: bytes) -> Iterator[bytes]:
     """The JSON values of the rows of (INT, JSON, INT), found by their place."""
     if [column.type for column in columns] != [t.LONG, t.JSON, t.LONG]:
         return

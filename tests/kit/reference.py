@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.table_map import Column
+from shared import binlog_format as t
 from shared.values import UTF8_CHARSETS
 
 #: bytes that hold 0..9 digits of a DECIMAL

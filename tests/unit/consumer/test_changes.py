@@ -10,22 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_consumer.binlog.changes import (
-    CASCADES_LOGGED,
-    HEADER,
-    NO_FOREIGN_KEY_CHECKS,
-    STATEMENT_END,
-    TABLE_MAP,
-    UPDATE_ROWS,
-    WRITE_ROWS,
-    Changes,
-    changes_in,
-    event,
-)
+from cdc_consumer.binlog.changes import Changes, changes_in, event
 from cdc_consumer.binlog.layout import NoLayoutError, bits, number, read_layout, text, write_layout
 from cdc_consumer.binlog.position_row import PositionRow
 from cdc_consumer.binlog.statement import ChangesStatement
 from cdc_consumer.sql.positions import Mark
+from shared.binlog_format import CASCADES_LOGGED, HEADER, NO_FOREIGN_KEY_CHECKS, STATEMENT_END, EventType
 from shared.errors import CdcError, EventError
 from shared.topic import Record
 
@@ -33,13 +23,13 @@ MARK = Mark(7, 5, "binlog.000001", 99, None, None)
 
 
 def record(
-    table_id: int = 1, kind: int = WRITE_ROWS, flags: int = STATEMENT_END, width: int = 1, has: int = 1
+    table_id: int = 1, kind: int = EventType.WRITE_ROWS, flags: int = STATEMENT_END, width: int = 1, has: int = 1
 ) -> Record:
     """One INT column; `width` and `has` are those of the rows event."""
     names = text(b"d") + b"\0" + text(b"t") + b"\0"
     identity = table_id.to_bytes(6, "little")
-    table_map = event(TABLE_MAP, identity + b"\1\0" + names + b"\1\3\0\0")
-    columns = has.to_bytes(1, "little") * (2 if kind == UPDATE_ROWS else 1)
+    table_map = event(EventType.TABLE_MAP, identity + b"\1\0" + names + b"\1\3\0\0")
+    columns = has.to_bytes(1, "little") * (2 if kind == EventType.UPDATE_ROWS else 1)
     rows = event(kind, identity + flags.to_bytes(2, "little") + b"\2\0" + number(width) + columns + b"\0\1\0\0\0")
     return Record(3, b"", table_map + rows)
 
@@ -62,7 +52,13 @@ def events(sql: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "width", "has"), [(WRITE_ROWS, 2, 3), (WRITE_ROWS, 1, 0), (UPDATE_ROWS, 1, 0), (WRITE_ROWS, 255, 1)]
+    ("kind", "width", "has"),
+    [
+        (EventType.WRITE_ROWS, 2, 3),
+        (EventType.WRITE_ROWS, 1, 0),
+        (EventType.UPDATE_ROWS, 1, 0),
+        (EventType.WRITE_ROWS, 255, 1),
+    ],
 )
 def test_rows_without_every_column_are_refused(kind: int, width: int, has: int) -> None:
     with pytest.raises(EventError, match="without the values of every column"):
@@ -91,8 +87,8 @@ def test_every_row_has_its_table_map_before_it(made: Sequence[tuple[int, int]]) 
         statement.add(position.moved(4, MARK, 0, foreign_key_checks=statement.foreign_key_checks))
         found = events(statement.sql())
         kinds = [each[4] for each in found]
-        first = min(index for index, kind in enumerate(kinds) if kind != TABLE_MAP)
-        assert TABLE_MAP not in kinds[first:]
+        first = min(index for index, kind in enumerate(kinds) if kind != EventType.TABLE_MAP)
+        assert EventType.TABLE_MAP not in kinds[first:]
         active = {each[19:25] for each in found[:first]}
         assert len(active) == first
         flags = [int.from_bytes(each[25:27], "little") for each in found[first:]]
@@ -141,6 +137,6 @@ def test_bits(values: list[bool]) -> None:
 
 @given(st.binary(max_size=120), st.booleans())
 def test_any_bytes_are_changes_or_refused(data: bytes, checksums: bool) -> None:
-    for binlog in (data, event(TABLE_MAP, data) + event(WRITE_ROWS, data)):
+    for binlog in (data, event(EventType.TABLE_MAP, data) + event(EventType.WRITE_ROWS, data)):
         with contextlib.suppress(CdcError):
             changes_in(Record(0, b"", binlog, checksums))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import BinlogEvent
+from shared.binlog_format import EventType
 from shared.errors import UnsupportedError
 from shared.events import Position
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.reference import read_images
 
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import EventType
 from cdc_producer.decode.json_binary import json_value
 from cdc_producer.decode.row_image import RowImages
 from cdc_producer.decode.table_map import Column
+from shared import binlog_format as t
+from shared.binlog_format import EventType
 from shared.errors import LeaderError, UnsupportedError
 
 #: the body of a GTID event

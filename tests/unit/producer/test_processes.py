@@ -15,12 +15,13 @@ from kit.programs import ENVIRONMENT
 from kit.topic import ListTopic
 
 from cdc_producer.decode import processes as module
-from cdc_producer.decode.binlog_event import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.processes import BATCH_BYTES, LARGEST_EVENT, Decoders
 from cdc_producer.decode.rows_event import RowsOperation
 from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.decode.table_map import Charset
 from cdc_producer.outgoing import Outgoing
+from shared.binlog_format import EventType
 from shared.errors import UnsupportedError
 from shared.events import Draft, Position
 from shared.filters import DatabaseFilter

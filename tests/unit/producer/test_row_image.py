@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from kit.reference import read_images
 
 from cdc_producer.decode import row_image
-from cdc_producer.decode import table_map as t
 from cdc_producer.decode.decimals import decimal_decoder, decimal_size
 from cdc_producer.decode.row_image import RowImages
 from cdc_producer.decode.table_map import Charset, Column
+from shared import binlog_format as t
 from shared.errors import UnsupportedError
 
 UTF8 = Charset("utf8mb4", 4)

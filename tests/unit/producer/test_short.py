@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cdc_producer import capture as module
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import EventType
+from shared.binlog_format import EventType
 from shared.errors import LeaderError
 
 #: transactions as a leader wrote them, without those that begin a file

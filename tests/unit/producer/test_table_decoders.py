@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from cdc_producer.decode import table_decoders
-from cdc_producer.decode.binlog_event import BinlogEvent, EventType
+from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.table_decoders import Tables
 from cdc_producer.decode.table_map import Charset, read_table_map
+from shared.binlog_format import EventType
 
 COLUMNS = b"\2\3\x0f" + b"\2\x90\1" + b"\0"  # INT, VARCHAR(100)
 METADATA = b"\1\1\0" + b"\3\3\xfc\xff\0" + b"\4\4\1i\1s"
