@@ -8,3 +8,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CR
 GRANT SESSION_VARIABLES_ADMIN, REPLICATION_APPLIER, PROCESS ON *.* TO 'fluvio'@'%';
 -- views, triggers, routines and events keep their definers
 GRANT /*!80200 SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER, */ SYSTEM_USER ON *.* TO 'fluvio'@'%';
+-- transactions keep the tags of their GTIDs
+/*!80300 GRANT TRANSACTION_GTID_TAG ON *.* TO 'fluvio'@'%' */;
