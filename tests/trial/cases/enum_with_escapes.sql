@@ -1,5 +1,4 @@
 # expect: equal
-# red
 CREATE TABLE e (e ENUM('a\\b','c'));
 INSERT INTO e VALUES ('c'), ('a\\b');
 CREATE TABLE s (s SET('line\nline','c'));

@@ -1,4 +1,3 @@
 # expect: equal
-# red
 CREATE TABLE e (e ENUM('🎉','x'));
 INSERT INTO e VALUES (1), (2);
