@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from cdc_consumer.follower.pipe import Mismatch, TablePlace, Unnamed
-from shared.errors import CdcError, FollowerBusyError, FollowerError, FollowerLinkError, TopicLinkError, causes
+from cdc_consumer.follower.pipe import TablePlace
+from shared.errors import (
+    CdcError,
+    FollowerBusyError,
+    FollowerError,
+    FollowerLinkError,
+    RowsMissedError,
+    RowUnnamedError,
+    TopicLinkError,
+    causes,
+)
 from shared.recovery import Recovery, Stopping
 
 logger = logging.getLogger(__name__)
@@ -14,7 +23,7 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 10
 
 #: errors that a new attempt may not meet
-PASSING = (FollowerLinkError, FollowerBusyError, TopicLinkError, Mismatch, Unnamed)
+PASSING = (FollowerLinkError, FollowerBusyError, TopicLinkError, RowsMissedError, RowUnnamedError)
 
 
 class NextAttempt:
@@ -43,13 +52,13 @@ class NextAttempt:
         `looked_closer` says that the error is about a transaction that was written one row a statement.
         """
         self.careful = None
-        if isinstance(error, (Mismatch, Unnamed)):
+        if isinstance(error, (RowsMissedError, RowUnnamedError)):
             if looked_closer:
                 raise error
             self.careful = 0
-            if isinstance(error, Unnamed):
-                self.careful = error.group.sequence
-                self.refused |= error.group.tables
+            if isinstance(error, RowUnnamedError):
+                self.careful = error.sequence
+                self.refused |= error.tables
             logger.info("looking closer: %s", error)
         elif isinstance(error, FollowerBusyError):
             self._count_busy(error, began)

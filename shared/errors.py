@@ -15,9 +15,11 @@ CdcError                     one sentence naming what, where and what to do
 │   ├── HistoryError         the topic cannot tell what happened between two positions
 │   └── TopicLinkError       the cluster is not reachable; trying again may help
 ├── EventError               a topic record is not an event
-├── SequenceError            the topic repeats, reorders or lost an event
+├── SequenceError            the topic reorders or lost an event
 ├── FollowerError            the follower, its settings or a statement on it
 │   ├── DivergedError        the follower's rows are not what the leader's were
+│   │   └── RowsMissedError  a statement matched or inserted another number of rows than it must
+│   ├── RowUnnamedError      transactions were refused, and the follower does not say for which row
 │   ├── FollowerBusyError    a lock was not to be had; the transaction may be tried again
 │   └── FollowerLinkError    the connection is down; trying again may help
 └── AuditError               the audit cannot go on
@@ -101,6 +103,19 @@ class FollowerError(CdcError):
 
 class DivergedError(FollowerError):
     pass
+
+
+class RowsMissedError(DivergedError):
+    pass
+
+
+class RowUnnamedError(FollowerError):
+    """Holds which transactions: those up to `sequence`, which change these `tables` (database, table)."""
+
+    def __init__(self, words: str, sequence: int, tables: frozenset[tuple[str, str]]) -> None:
+        super().__init__(words)
+        self.sequence = sequence
+        self.tables = tables
 
 
 class FollowerBusyError(FollowerError):

@@ -18,7 +18,13 @@ from cdc_consumer.follower.row_statements import Source
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.server_errors import too_large, translate
 from shared import mysql
-from shared.errors import DivergedError, FollowerBusyError, FollowerError, FollowerLinkError
+from shared.errors import (
+    DivergedError,
+    FollowerBusyError,
+    FollowerLinkError,
+    RowsMissedError,
+    RowUnnamedError,
+)
 from shared.mysql import Connection
 
 #: statements of one packet at most, so that their results never fill a socket that nobody reads
@@ -174,7 +180,10 @@ class Pipe:
             for check in sent:
                 rows, warnings = next(results)
                 if check.rows is not None and rows != check.rows:
-                    raise Mismatch(check, rows)
+                    raise RowsMissedError(
+                        f"{check.about}: {rows} of {check.rows} rows were found on the follower as they were on the"
+                        " leader; nothing of this transaction was committed"
+                    )
                 if check.warnings is not None and warnings != check.warnings:
                     raise DivergedError(f"{check.about} would be altered on the follower: {warnings} warnings")
 
@@ -187,24 +196,6 @@ class Pipe:
         except (mysql.MySQLError, OSError) as error:
             refusal, subject = translate(error, about()), about()
             if isinstance(subject, Together) and not isinstance(refusal, (FollowerLinkError, FollowerBusyError)):
-                raise Unnamed(str(refusal), subject) from None
+                raise RowUnnamedError(str(refusal), subject.sequence, subject.tables) from None
             raise refusal from None
         self.broken = False
-
-
-class Mismatch(DivergedError):
-    """A statement inserted or matched another number of rows than it must."""
-
-    def __init__(self, check: Check, rows: int) -> None:
-        super().__init__(
-            f"{check.about}: {rows} of {check.rows} rows were found on the follower as they were on the leader;"
-            " nothing of this transaction was committed"
-        )
-
-
-class Unnamed(FollowerError):
-    """Says that the follower refused transactions without saying which row it is about."""
-
-    def __init__(self, words: str, group: Together) -> None:
-        super().__init__(words)
-        self.group = group

@@ -11,12 +11,12 @@ from cdc_consumer.binlog.changes import Changes
 from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.own_tables import OwnTables, position_of
-from cdc_consumer.follower.pipe import Check, Pipe, Together, Unnamed
+from cdc_consumer.follower.pipe import Check, Pipe, Together
 from cdc_consumer.follower.row_statements import RowStatement, RowWriter
 from cdc_consumer.follower.tables import Tables
 from cdc_consumer.sql.positions import LeftOut, Mark
 from cdc_consumer.sql.session import ROWS, RowMode, Session, row_settings
-from shared.errors import DivergedError, FollowerError
+from shared.errors import DivergedError, FollowerError, RowUnnamedError
 from shared.events import Rows
 from shared.mysql import quote_name
 
@@ -212,7 +212,7 @@ class Worker:
             return
         group = Together(self.own.sequence, frozenset())
         if self._begun or not self.own.stands():
-            raise Unnamed(f"the follower passed over {group}", group)
+            raise RowUnnamedError(f"the follower passed over {group}", group.sequence, group.tables)
         raise DivergedError(
             f"the follower took binlog events up to sequence {self.own.sequence} and did not apply all rows in them;"
             ' audit it with cdc-parity, and go on with rows = "sql" in [apply]'

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from shared.errors import CdcError
+from shared.errors import AuditError
 
 #: one token; "open" and "close" are the marks of a /*!80023 comment */, whose text is SQL to the server
 _TOKEN = re.compile(
@@ -87,7 +87,7 @@ def name_of(quoted: str) -> str:
 
 
 def read_create_table(sql: str) -> CreateTable:
-    """Raises CdcError for a line of no known kind."""
+    """Raises AuditError for a line of no known kind."""
     columns: dict[str, str] = {}
     keys: dict[str, str] = {}
     constraints: list[Constraint] = []
@@ -103,7 +103,7 @@ def read_create_table(sql: str) -> CreateTable:
             kind: Literal["foreign key", "check"] = "check" if constraint["kind"] == "CHECK" else "foreign key"
             constraints.append((name_of(constraint["name"]), kind, line))
         else:
-            raise CdcError(f"SHOW CREATE TABLE prints a line of a kind unknown here: {line[:200]}")
+            raise AuditError(f"SHOW CREATE TABLE prints a line of a kind unknown here: {line[:200]}")
     partitioning = _PARTITIONING.search(rest)
     end = partitioning.start() if partitioning else len(rest)
     return CreateTable(columns, keys, tuple(constraints), rest[:end].strip(), rest[end:].strip(), sql)

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc_consumer.sql import literals
-from shared.errors import CdcError
+from shared.errors import AuditError
 from shared.mysql import Connection, quote_name, rows, variables
 
 #: on every database; on a part of it only they show that part and hide the rest
@@ -47,7 +47,7 @@ class _Rule:
 def refuse_missing_privileges(connection: Connection, names: Sequence[str], databases: Container[str]) -> None:
     """Check that the account sees all of `names`, and every database in `databases`.
 
-    Raises CdcError naming each GRANT that is missing.
+    Raises AuditError naming each GRANT that is missing.
     """
     rules = _rules(connection)
     wildcards = variables(connection, "partial_revokes").get("partial_revokes") != "ON"
@@ -66,7 +66,7 @@ def refuse_missing_privileges(connection: Connection, names: Sequence[str], data
         ((account,),) = rows(connection, "SELECT CURRENT_USER()")
         user = "@".join(map(literals.text, account.rsplit("@", 1)))
         grants = "; ".join(f"GRANT {each} TO {user}" for each in missing)
-        raise CdcError(
+        raise AuditError(
             f"{user} of {connection.host}:{connection.port} does not see all there is to compare; run on it: {grants}"
         )
 

@@ -21,7 +21,7 @@ from cdc_consumer.parity.schema.records import (
     TableRecord,
 )
 from cdc_consumer.sql import literals
-from shared.errors import CdcError
+from shared.errors import AuditError
 from shared.mysql import Connection, MySQLError, error_number, rows, variables
 
 __all__ = ["ColumnRecord", "KeyRecord", "Schema", "TableRecord", "read_schema", "read_tables"]
@@ -59,14 +59,14 @@ def read_schema(connection: Connection, databases: Container[str], named: Collec
 
     `named` are databases that must not go unseen even where the account has no privilege on them: those a profile
     includes by name. The session is left with information_schema for its default database and the variables in SESSION.
-    Raises CdcError naming a privilege that is missing, since information_schema hides what one may not see.
+    Raises AuditError naming a privilege that is missing, since information_schema hides what one may not see.
     """
     _prepare(connection)
     return _undisturbed(lambda: _read_schema(connection, databases, named), "the schema")
 
 
 def read_tables(connection: Connection, names: Sequence[TableName]) -> Mapping[TableName, TableRecord]:
-    """Return only these tables, those that exist. Raises CdcError as `read_schema` does."""
+    """Return only these tables, those that exist. Raises AuditError as `read_schema` does."""
     if not names:
         return {}
     _prepare(connection)
@@ -88,7 +88,7 @@ def _undisturbed(read: Callable[[], T], what: str) -> T:
             return read()
         except _Changed:
             continue
-    raise CdcError(f"{what} was altered during each of {ATTEMPTS} attempts to read it; run the audit when it rests")
+    raise AuditError(f"{what} was altered during each of {ATTEMPTS} attempts to read it; run the audit when it rests")
 
 
 def _read_schema(connection: Connection, databases: Container[str], named: Collection[str]) -> Schema:
@@ -209,7 +209,7 @@ def _object(connection: Connection, kind: ObjectKind, name: TableName, table: st
     shown = _show_create(connection, kind, name)
     definition = shown.get("SQL Original Statement") or shown.get(f"Create {kind.capitalize()}")
     if definition is None:
-        raise CdcError(f"the definition of {kind.lower()} {name} is hidden; grant the account SHOW_ROUTINE ON *.*")
+        raise AuditError(f"the definition of {kind.lower()} {name} is hidden; grant the account SHOW_ROUTINE ON *.*")
     context = Context(
         shown.get("sql_mode"), shown.get("collation_connection"),
         shown.get("Database Collation"), shown.get("time_zone"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_consumer.follower.pipe import Check, Mismatch
 from cdc_consumer.next_attempt import ATTEMPTS, NextAttempt
 from shared import recovery
-from shared.errors import FollowerBusyError, FollowerError, FollowerLinkError
+from shared.errors import FollowerBusyError, FollowerError, FollowerLinkError, RowsMissedError
 
 
 @pytest.fixture
@@ -33,11 +32,11 @@ def test_locks_are_tried_again_while_it_moves(next_attempt: NextAttempt) -> None
 
 
 def test_a_row_that_is_not_there_is_looked_at_closer(next_attempt: NextAttempt) -> None:
-    mismatch = Mismatch(Check(2, about="Delete"), 1)
+    mismatch = RowsMissedError("Delete: 1 of 2 rows")
     next_attempt.after(mismatch, 4, False)
     assert next_attempt.careful is not None
     next_attempt.after(FollowerLinkError("no"), None, False)
     assert next_attempt.careful is None
     next_attempt.after(mismatch, 4, False)
-    with pytest.raises(Mismatch, match="Delete: 1 of 2 rows"):
+    with pytest.raises(RowsMissedError, match="Delete: 1 of 2 rows"):
         next_attempt.after(mismatch, 7, True)
