@@ -26,7 +26,7 @@ from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
 from cdc_producer.decode.short import EVENTS, ROWS_INDEX, Short, read_short
-from cdc_producer.decode.table_decoders import Table, Tables
+from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import START_ANEW, Resume
@@ -66,7 +66,7 @@ class Capture:
     """Holds the state between two binlog events."""
 
     def __init__(
-        self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, tables: Tables, resume: Resume,
+        self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, tables: TableDecoders, resume: Resume,
         outgoing: Outgoing, leave_out: LeaderDecision | None = None,
     ) -> None:  # fmt: skip
         """`resource` is the profile's mysql_resource_name; records go to `outgoing`.
@@ -96,7 +96,7 @@ class Capture:
         self._open = False
         self._held: tuple[Draft, Operation] | None = None
         #: table maps of the statement in hand, and their tables
-        self._maps: dict[int, tuple[Table | None, BinlogEvent]] = {}
+        self._maps: dict[int, tuple[TableDecoder | None, BinlogEvent]] = {}
         #: sequence of the last event that left
         self.sequence = resume.sequence
         #: how far the binlog was read, at a transaction's edge

@@ -18,7 +18,7 @@ from cdc_producer.connection import ReplicationConnection
 from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.processes import Decoders, most_decoders
-from cdc_producer.decode.table_decoders import Tables
+from cdc_producer.decode.table_decoders import TableDecoders
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.profile import ProducerProfile
@@ -83,7 +83,7 @@ class Producer:
         facts, resume = self._prepare(topic.last())
         connection = ReplicationConnection(profile.database, self._server_id, self._server_uuid, resume.position)
         stack.callback(connection.close)
-        tables = Tables(profile.mysql_resource_name, self._databases, facts.charsets)
+        tables = TableDecoders(profile.mysql_resource_name, self._databases, facts.charsets)
         outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders()), profile.raw))
         capture = Capture(
             profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing, self._leave_out

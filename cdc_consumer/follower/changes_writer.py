@@ -11,8 +11,8 @@ from cdc_consumer.binlog.columns import layout_of
 from cdc_consumer.binlog.layout import NoLayoutError, read_layout
 from cdc_consumer.binlog.position_row import TABLE_ID, PositionRow
 from cdc_consumer.binlog.statement import FRAME_SIZE, ChangesStatement
-from cdc_consumer.follower.pipe import Check, Pipe, TablePlace, Together
-from cdc_consumer.follower.tables import Tables
+from cdc_consumer.follower.pipe import ChangeGroup, Pipe, ResultCheck, TablePlace
+from cdc_consumer.follower.tables import FollowerTables
 from cdc_consumer.sql import literals
 from shared.errors import DivergedError
 
@@ -79,7 +79,13 @@ class ChangesWriter:
     """Writes changes into statements that each hold one transaction or several, or a part of a large one."""
 
     def __init__(
-        self, pipe: Pipe, tables: Tables, position: PositionRow, refused: Set[TablePlace], max_packet: int, limit: int
+        self,
+        pipe: Pipe,
+        tables: FollowerTables,
+        position: PositionRow,
+        refused: Set[TablePlace],
+        max_packet: int,
+        limit: int,
     ) -> None:
         """`refused` are tables whose changes go by SQL; `limit` is how many characters a statement may grow to."""
         self.applied = AppliedRows(pipe)
@@ -143,11 +149,11 @@ class ChangesWriter:
         """Give up the statement under way; the next one begins."""
         self.statement, self._counts, self._tables = ChangesStatement(), [], set()
 
-    def finish(self, sequence: int) -> tuple[str, Check]:
+    def finish(self, sequence: int) -> tuple[str, ResultCheck]:
         """Return the statement, whose last event is that of `sequence`; the next one begins."""
         for kind, rows in self._counts:
             self.applied.expect(kind, rows)
-        group = Together(sequence, frozenset(self._tables))
+        group = ChangeGroup(sequence, frozenset(self._tables))
         sql = self.statement.sql()
         self.abandon()
-        return sql, Check(about=group)
+        return sql, ResultCheck(about=group)

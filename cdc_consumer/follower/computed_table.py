@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_consumer.follower.tables import Table
+from cdc_consumer.follower.tables import FollowerTable
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.predicates import exactly
 from shared.events import Value
@@ -20,7 +20,7 @@ from shared.mysql import quote_name
 class ComputedTable:
     """Makes the statements on one such table; `columns` are those of its row images, `key` those that find a row."""
 
-    def __init__(self, table: Table, columns: Sequence[str], key: Sequence[str]) -> None:
+    def __init__(self, table: FollowerTable, columns: Sequence[str], key: Sequence[str]) -> None:
         names = [quote_name(name) for name in columns]
         kept = [table.columns[name] for name in columns]
         self._count = len(columns)

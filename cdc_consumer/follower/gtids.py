@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.follower.pipe import Pipe, ResultCheck
 from cdc_consumer.follower.preflight import Facts
 from cdc_consumer.sql import literals
 from shared.errors import EventError
@@ -45,15 +45,15 @@ class Gtids:
         ((found,),) = self._pipe.ask(f"SELECT GTID_SUBSET({literals.text(gtid)}, @@GLOBAL.gtid_executed)")
         return bool(found)
 
-    def taking(self, gtid: str | None) -> list[tuple[str, Check]]:
+    def taking(self, gtid: str | None) -> list[tuple[str, ResultCheck]]:
         """Return statements that let the next transaction run under this GTID, or under one of the follower's own.
 
         They must be sent. After a GTID of the leader MySQL wants to be told.
         """
         before, self._next = self._next, gtid
         if gtid is not None:
-            return [(f"SET gtid_next = {literals.text(gtid)}", Check(about=f"taking the GTID {gtid}"))]
-        return [] if before is None else [("SET gtid_next = 'AUTOMATIC'", Check())]
+            return [(f"SET gtid_next = {literals.text(gtid)}", ResultCheck(about=f"taking the GTID {gtid}"))]
+        return [] if before is None else [("SET gtid_next = 'AUTOMATIC'", ResultCheck())]
 
     def take(self, gtid: str | None) -> None:
         """Let the next transaction run under this GTID, or under one of the follower's own."""
@@ -73,7 +73,7 @@ class Gtids:
         """Keep what runs inside out of the binlog: it would be a GTID that the leader does not know."""
         self.automatic()
         if self._facts.hides_own_writes:
-            self._pipe.put("SET SESSION sql_log_bin = 0", Check())
+            self._pipe.put("SET SESSION sql_log_bin = 0", ResultCheck())
         yield
         if self._facts.hides_own_writes:
-            self._pipe.put("SET SESSION sql_log_bin = 1", Check())
+            self._pipe.put("SET SESSION sql_log_bin = 1", ResultCheck())

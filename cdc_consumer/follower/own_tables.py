@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from cdc_consumer.follower.gtids import Gtids
-from cdc_consumer.follower.pipe import Check, Pipe
+from cdc_consumer.follower.pipe import Pipe, ResultCheck
 from cdc_consumer.sql.positions import Intent, LeftOut, Mark, PositionTables, mark_from
 
 #: seconds between two writes of a position that moves without rows
@@ -68,11 +68,11 @@ class OwnTables:
     def advance(self, mark: Mark) -> None:
         """Write the position; everything before it is committed first."""
         self._due, self.sequence, self._advanced = None, mark.sequence, time.monotonic()
-        self._write(self._tables.write(mark), Check(1, about=position_of(mark)))
+        self._write(self._tables.write(mark), ResultCheck(1, about=position_of(mark)))
 
     def leave_out(self, left_out: LeftOut) -> None:
         """Write down that a transaction was left out, outside of any."""
-        self._write(self._tables.write_left_out(left_out), Check(1, about=f"the decision on {left_out}"))
+        self._write(self._tables.write_left_out(left_out), ResultCheck(1, about=f"the decision on {left_out}"))
 
     def leaves_out(self, left_out: LeftOut) -> str:
         """Return the SQL that writes it down inside of the transaction that stands for it."""
@@ -85,14 +85,14 @@ class OwnTables:
     def intend(self, intent: Intent) -> None:
         """Write down that a statement that commits by itself is about to run."""
         self.intent = intent
-        self._write(self._tables.write_intent(intent), Check(about="the intent"))
+        self._write(self._tables.write_intent(intent), ResultCheck(about="the intent"))
 
     def withdraw(self) -> None:
         """Delete the intent of a statement that failed: what changes from now on is not its doing."""
         self.intent = None
-        self._write(self._tables.delete_intent(), Check(about="the intent"))
+        self._write(self._tables.delete_intent(), ResultCheck(about="the intent"))
 
-    def _write(self, sql: str, check: Check) -> None:
+    def _write(self, sql: str, check: ResultCheck) -> None:
         with self._gtids.hidden():
             self._pipe.put(sql, check)
         self._pipe.settle()
@@ -102,9 +102,9 @@ def open_own_tables(pipe: Pipe, gtids: Gtids, tables: PositionTables) -> OwnTabl
     """Create what is missing of them, and read them."""
     with gtids.hidden():
         for sql in tables.create():
-            pipe.put(sql, Check(about="creating the consumer's own tables"))
+            pipe.put(sql, ResultCheck(about="creating the consumer's own tables"))
         if not pipe.ask(tables.read_chained()):
-            pipe.put(tables.chain(), Check(about="changing the key of the consumer's own table"))
+            pipe.put(tables.chain(), ResultCheck(about="changing the key of the consumer's own table"))
     ((*mark,),) = pipe.ask(tables.read())
     ((link,),) = pipe.ask(tables.read_link())
     intents = pipe.ask(tables.read_intent())

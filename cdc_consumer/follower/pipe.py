@@ -37,7 +37,7 @@ CHAINED_PACKETS = 2
 TablePlace = tuple[str, str]
 
 
-class Together(NamedTuple):
+class ChangeGroup(NamedTuple):
     """Names the transactions that go together in one statement, for errors."""
 
     #: of the last event
@@ -49,7 +49,7 @@ class Together(NamedTuple):
         return f"changes of {tables} up to sequence {self.sequence}"
 
 
-class Check(NamedTuple):
+class ResultCheck(NamedTuple):
     """Says what the result of one statement must be."""
 
     #: rows inserted or matched; None for any number
@@ -57,7 +57,7 @@ class Check(NamedTuple):
     #: warnings; None for any number
     warnings: int | None = None
     #: what the statement is about: rows of an event, transactions, or words
-    about: Source | Together | str = ""
+    about: Source | ChangeGroup | str = ""
 
 
 class Pipe:
@@ -69,21 +69,21 @@ class Pipe:
         self._max_packet = max_packet
         self._packet_characters = packet_characters
         self._queue: list[str] = []
-        self._queued: list[Check] = []
+        self._queued: list[ResultCheck] = []
         self._size = 0
         #: packets sent whose results were not read
-        self._under_way: deque[list[Check]] = deque()
+        self._under_way: deque[list[ResultCheck]] = deque()
         #: the last of them ends with a transaction of `chain`
         self._chained = False
         #: the COMMIT that waits for the results of what is sent
-        self._commit: Check | None = None
+        self._commit: ResultCheck | None = None
         #: statements of which nobody can tell what they add to the session's counters of changed rows: SQL that changes
         #: rows, and queries, which may use temporary tables
         self.uncounted = 0
         #: an error left the session in a state nobody knows
         self.broken = False
 
-    def put(self, sql: str, check: Check, *, counted: bool = False) -> None:
+    def put(self, sql: str, check: ResultCheck, *, counted: bool = False) -> None:
         """Queue a statement; it is sent with others, at the latest by `settle`.
 
         `counted` is True of one that changes no row, or only by binlog events, whose rows are counted.
@@ -98,9 +98,9 @@ class Pipe:
     def commit(self, about: str) -> None:
         """Send what is queued; a COMMIT goes out in front of whatever follows, once every result was judged good."""
         self.send()
-        self._commit = Check(about=about)
+        self._commit = ResultCheck(about=about)
 
-    def chain(self, statements: Sequence[tuple[str, Check]]) -> None:
+    def chain(self, statements: Sequence[tuple[str, ResultCheck]]) -> None:
         """Send a transaction, at once if nothing but others of `chain` is under way.
 
         It is committed by its last statement, and must fail by itself when the one before it was not committed.
@@ -188,14 +188,14 @@ class Pipe:
                     raise DivergedError(f"{check.about} would be altered on the follower: {warnings} warnings")
 
     @contextmanager
-    def _talking(self, about: Callable[[], Source | Together | str]) -> Iterator[None]:
+    def _talking(self, about: Callable[[], Source | ChangeGroup | str]) -> Iterator[None]:
         """Whatever ends a talk before its end leaves a session that nobody can go on with."""
         self.broken = True
         try:
             yield
         except (mysql.MySQLError, OSError) as error:
             refusal, subject = translate(error, about()), about()
-            if isinstance(subject, Together) and not isinstance(refusal, (FollowerLinkError, FollowerBusyError)):
+            if isinstance(subject, ChangeGroup) and not isinstance(refusal, (FollowerLinkError, FollowerBusyError)):
                 raise RowUnnamedError(str(refusal), subject.sequence, subject.tables) from None
             raise refusal from None
         self.broken = False

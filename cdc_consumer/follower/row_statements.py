@@ -7,7 +7,7 @@ from operator import add
 from typing import NamedTuple
 
 from cdc_consumer.follower.computed_table import ComputedTable
-from cdc_consumer.follower.tables import Table
+from cdc_consumer.follower.tables import FollowerTable
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.predicates import exactly
 from cdc_consumer.sql.session import RowMode, computing_mode
@@ -70,7 +70,7 @@ class RowStatement(NamedTuple):
 class _Writer:
     """The parts of the statements on one table that do not depend on the values."""
 
-    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+    def __init__(self, table: FollowerTable, columns: Sequence[str]) -> None:
         self.table = table
         self._count = len(columns)
         names = [quote_name(name) for name in columns]
@@ -154,7 +154,7 @@ class RowWriter:
         self._writers: dict[tuple[str, str, tuple[str, ...]], _Writer] = {}
         self._joined: _Joined | None = None
 
-    def write(self, rows: Rows, table: Table, sequence: int, offset: int) -> Iterator[RowStatement]:
+    def write(self, rows: Rows, table: FollowerTable, sequence: int, offset: int) -> Iterator[RowStatement]:
         """The statements that are complete; the rest waits for the next rows or `finish`. Raises EventError."""
         try:
             writer = self._writer(rows, table)
@@ -184,7 +184,7 @@ class RowWriter:
         if joined is not None:
             yield joined.statement()
 
-    def _writer(self, rows: Rows, table: Table) -> _Writer:
+    def _writer(self, rows: Rows, table: FollowerTable) -> _Writer:
         place = (rows.database, rows.table, rows.columns)
         writer = self._writers.get(place)
         if writer is None or writer.table is not table:

@@ -16,8 +16,8 @@ from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.lock import take_lock
 from cdc_consumer.follower.own_tables import open_own_tables
 from cdc_consumer.follower.patience import Patience
-from cdc_consumer.follower.pipe import Check, Pipe, TablePlace
-from cdc_consumer.follower.tables import Tables
+from cdc_consumer.follower.pipe import Pipe, ResultCheck, TablePlace
+from cdc_consumer.follower.tables import FollowerTables
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.sql import literals
@@ -56,11 +56,11 @@ class Server:
         pipe = Pipe(self.connection, self.facts.max_packet, limit)
         session = Session({})
         for change in session.begin(self.settings):
-            pipe.put(change, Check(about=change))
+            pipe.put(change, ResultCheck(about=change))
         gtids = Gtids(pipe, self.facts)
         names = PositionTables(self.profile.database.system_database, self.profile.topic.name, number)
         own = open_own_tables(pipe, gtids, names)
-        tables = Tables(pipe.ask)
+        tables = FollowerTables(pipe.ask)
         changes = None
         position = self._position_row(pipe, gtids, number) if self.profile.apply.rows == "auto" else None
         if position is not None:

@@ -16,7 +16,7 @@ Ask = Callable[[str], Sequence[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FollowerColumn:
     """Describes a column of the follower."""
 
     name: str
@@ -30,12 +30,12 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FollowerTable:
     """Describes a table of the follower."""
 
     database: str
     name: str
-    columns: dict[str, Column]
+    columns: dict[str, FollowerColumn]
     #: columns of the primary key, in its order; empty without one
     key: tuple[str, ...]
     #: a foreign key of it refers to itself, so that the order of its deletes matters
@@ -55,19 +55,19 @@ class Table:
         return f"{quote_name(self.database)}.{quote_name(self.name)}"
 
 
-class Tables:
+class FollowerTables:
     """Keeps tables by name, asked for once; `forget` after anything that may have changed one."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._tables: dict[tuple[str, str], Table] = {}
+        self._tables: dict[tuple[str, str], FollowerTable] = {}
         self._fitting: set[tuple[Any, ...]] = set()
 
     def forget(self) -> None:
         self._tables.clear()
         self._fitting.clear()
 
-    def find(self, database: str, name: str) -> Table:
+    def find(self, database: str, name: str) -> FollowerTable:
         """Return the table of this name. Raises DivergedError when it cannot be written as the leader's was."""
         place = (database, name)
         table = self._tables.get(place)
@@ -75,7 +75,7 @@ class Tables:
             table = self._tables[place] = self._read(*place)
         return table
 
-    def get(self, rows: Rows) -> Table:
+    def get(self, rows: Rows) -> FollowerTable:
         """Return the table these rows go to. Raises DivergedError when it cannot take them as they are."""
         table = self.find(rows.database, rows.table)
         images = (rows.database, rows.table, rows.columns, rows.types)
@@ -84,7 +84,7 @@ class Tables:
             self._fitting.add(images)
         return table
 
-    def _read(self, database: str, name: str) -> Table:
+    def _read(self, database: str, name: str) -> FollowerTable:
         where = f"TABLE_SCHEMA = {literals.text(database)} AND TABLE_NAME = {literals.text(name)}"
         columns = self._ask(
             "SELECT COLUMN_NAME, COLUMN_TYPE, EXTRA, IS_NULLABLE, COLUMN_DEFAULT IS NULL"
@@ -102,7 +102,7 @@ class Tables:
             f"SELECT 1 FROM information_schema.KEY_COLUMN_USAGE WHERE {where}"
             " AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA AND REFERENCED_TABLE_NAME = TABLE_NAME LIMIT 1"
         )
-        return Table(
+        return FollowerTable(
             database, name, {row[0]: _column(*row) for row in columns}, tuple(row[0] for row in key), bool(itself)
         )
 
@@ -130,13 +130,13 @@ class Tables:
             )
 
 
-def _column(name: str, kind: str, extra: str, nullable: str, without_default: int) -> Column:
+def _column(name: str, kind: str, extra: str, nullable: str, without_default: int) -> FollowerColumn:
     generated = "GENERATED" in extra.replace("DEFAULT_GENERATED", "")
     defaulted = not without_default or nullable == "YES" or "auto_increment" in extra or "DEFAULT_GENERATED" in extra
-    return Column(name, kind, generated, "STORED GENERATED" in extra, not defaulted and not generated)
+    return FollowerColumn(name, kind, generated, "STORED GENERATED" in extra, not defaulted and not generated)
 
 
-def _check(table: Table, rows: Rows) -> None:
+def _check(table: FollowerTable, rows: Rows) -> None:
     where = f"{rows.database}.{rows.table}"
     for index, name in enumerate(rows.columns):
         column = table.columns.get(name)

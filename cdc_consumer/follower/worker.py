@@ -11,9 +11,9 @@ from cdc_consumer.binlog.changes import Changes
 from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.own_tables import OwnTables, position_of
-from cdc_consumer.follower.pipe import Check, Pipe, Together
+from cdc_consumer.follower.pipe import ChangeGroup, Pipe, ResultCheck
 from cdc_consumer.follower.row_statements import RowStatement, RowWriter
-from cdc_consumer.follower.tables import Tables
+from cdc_consumer.follower.tables import FollowerTables
 from cdc_consumer.sql.positions import LeftOut, Mark
 from cdc_consumer.sql.session import ROWS, RowMode, Session, row_settings
 from shared.errors import DivergedError, FollowerError, RowUnnamedError
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _USUAL = RowMode()
 
 
-class Earlier(Enum):
+class ExecutedBefore(Enum):
     """Tells whether the last session, a copy of the leader or native replication has executed a transaction.
 
     It is POSSIBLE at first where the follower has GTIDs. PASSING lasts from the `begin` to the `commit` of a
@@ -52,7 +52,7 @@ class Worker:
     """
 
     def __init__(
-        self, pipe: Pipe, gtids: Gtids, own: OwnTables, tables: Tables, session: Session, limit: int,
+        self, pipe: Pipe, gtids: Gtids, own: OwnTables, tables: FollowerTables, session: Session, limit: int,
         careful: int | None, changes: ChangesWriter | None,
     ) -> None:  # fmt: skip
         """`limit` is how many characters a statement of many rows may grow to.
@@ -74,7 +74,7 @@ class Worker:
         #: GTID of the transaction under way, and whether it has a BEGIN
         self._gtid: str | None = None
         self._begun = False
-        self._earlier = Earlier.POSSIBLE if gtids.used else Earlier.OVER
+        self._earlier = ExecutedBefore.POSSIBLE if gtids.used else ExecutedBefore.OVER
 
     @property
     def careful(self) -> bool:
@@ -96,17 +96,17 @@ class Worker:
     def begin(self, gtid: str | None) -> None:
         """Open a transaction, under its GTID where the follower has GTIDs."""
         gtid = self.gtids.usable(gtid)
-        if gtid is not None and self._earlier is Earlier.POSSIBLE:
+        if gtid is not None and self._earlier is ExecutedBefore.POSSIBLE:
             if self.gtids.executed(gtid):
                 logger.debug("%s was executed before", gtid)
-                self._earlier = Earlier.PASSING
+                self._earlier = ExecutedBefore.PASSING
                 return
-            self._earlier = Earlier.OVER
+            self._earlier = ExecutedBefore.OVER
         self._gtid, self._begun = gtid, False
 
     def write(self, rows: Rows, sequence: int, offset: int) -> None:
         """Apply row images; their statements may wait for more of the same table."""
-        if self._earlier is Earlier.PASSING:
+        if self._earlier is ExecutedBefore.PASSING:
             return
         self._put_changes(sequence)
         self._begin()
@@ -121,7 +121,7 @@ class Worker:
         writer = self._changes
         if writer is None or not writer.takes(changes):
             return False
-        if self._earlier is Earlier.PASSING:
+        if self._earlier is ExecutedBefore.PASSING:
             return True
         self._put(self._writer.finish())
         if not writer.statement.takes(changes):
@@ -133,8 +133,8 @@ class Worker:
 
     def commit(self, mark: Mark) -> None:
         """Send the rest of the transaction with the position after it; its COMMIT goes out in front of the next."""
-        if self._earlier is Earlier.PASSING:
-            self._earlier = Earlier.POSSIBLE
+        if self._earlier is ExecutedBefore.PASSING:
+            self._earlier = ExecutedBefore.POSSIBLE
             self.own.pass_to(mark)
         elif self._begun or self._changes is None or self.careful:
             self._commit_begun(mark)
@@ -150,7 +150,7 @@ class Worker:
             self._begun = True
             self.own.forget_due()
             self.gtids.take(self._gtid)
-            self._pipe.put("BEGIN", Check(about="BEGIN"), counted=True)
+            self._pipe.put("BEGIN", ResultCheck(about="BEGIN"), counted=True)
 
     def _commit_begun(self, mark: Mark) -> None:
         self._begin()
@@ -158,34 +158,34 @@ class Worker:
         self._put(self._writer.finish())
         self._use_mode(_USUAL)
         self._look_closer(end=True)
-        self._pipe.put(self.own.moved(mark), Check(1, about=position_of(mark)))
+        self._pipe.put(self.own.moved(mark), ResultCheck(1, about=position_of(mark)))
         self._pipe.commit(f"COMMIT of sequence {mark.sequence}")
 
     def put(self, sql: str, about: str) -> None:
         """Let a statement of the operator change rows inside of the open transaction."""
-        if self._earlier is not Earlier.PASSING:
+        if self._earlier is not ExecutedBefore.PASSING:
             self._begin()
             self._look_closer(end=True)
-            self._pipe.put(sql, Check(about=about))
+            self._pipe.put(sql, ResultCheck(about=about))
 
     def leave_out(self, left_out: LeftOut) -> None:
         """Write down inside of the open transaction that it stands for one that was left out."""
-        if self._earlier is not Earlier.PASSING:
+        if self._earlier is not ExecutedBefore.PASSING:
             self._begin()
             self._look_closer(end=True)
-            self._pipe.put(self.own.leaves_out(left_out), Check(1, about=f"the decision on {left_out}"))
+            self._pipe.put(self.own.leaves_out(left_out), ResultCheck(1, about=f"the decision on {left_out}"))
 
     def abandon(self) -> None:
         """Undo the open transaction; it may begin anew."""
-        if self._earlier is Earlier.PASSING:
-            self._earlier = Earlier.POSSIBLE
+        if self._earlier is ExecutedBefore.PASSING:
+            self._earlier = ExecutedBefore.POSSIBLE
             return
         self._writer = RowWriter(self._writer.limit)
         if self._changes is not None:
             self._changes.abandon()
         if self._begun:
             self._look_closer(end=True)
-            self._pipe.put("ROLLBACK", Check(about="ROLLBACK"))
+            self._pipe.put("ROLLBACK", ResultCheck(about="ROLLBACK"))
 
     def _commit_changes(self, writer: ChangesWriter, mark: Mark) -> None:
         """Send the transaction as one statement, which finds the position only where the one before it has left it."""
@@ -210,7 +210,7 @@ class Worker:
         """See that all changes were applied, before SQL changes what the session has counted, or once a second."""
         if self._changes is None or self._changes.applied.check(end=end):
             return
-        group = Together(self.own.sequence, frozenset())
+        group = ChangeGroup(self.own.sequence, frozenset())
         if self._begun or not self.own.stands():
             raise RowUnnamedError(f"the follower passed over {group}", group.sequence, group.tables)
         raise DivergedError(
@@ -236,7 +236,7 @@ class Worker:
     def _put(self, statements: Iterable[RowStatement]) -> None:
         for statement in statements:
             self._use_mode(statement.mode)
-            self._pipe.put(statement.sql, Check(statement.rows, statement.zeros or None, statement.source))
+            self._pipe.put(statement.sql, ResultCheck(statement.rows, statement.zeros or None, statement.source))
 
     def _use_mode(self, mode: RowMode) -> None:
         # comparing two modes costs a statement less than comparing what they stand for
@@ -272,7 +272,7 @@ class Worker:
         the binlog. The server refusing it leaves the worker usable.
         """
         if database:
-            self._pipe.put(f"USE {quote_name(database)}", Check(about=f"USE {database}"))
+            self._pipe.put(f"USE {quote_name(database)}", ResultCheck(about=f"USE {database}"))
             self._session.used_database()
         if hidden:
             with self.gtids.hidden():
@@ -282,7 +282,7 @@ class Worker:
         self._run(sql, settings, about)
         if gtid is not None:
             # the server may find that there is nothing to log; the GTID is then still ours to commit
-            self._pipe.put("COMMIT", Check(about="COMMIT"))
+            self._pipe.put("COMMIT", ResultCheck(about="COMMIT"))
         self._pipe.settle()
 
     def _run(self, sql: bytes, settings: Mapping[str, str], about: str) -> None:
@@ -297,4 +297,4 @@ class Worker:
 
     def _set(self, settings: Mapping[str, str]) -> None:
         for change in self._session.change(settings):
-            self._pipe.put(change, Check(about=change))
+            self._pipe.put(change, ResultCheck(about=change))

@@ -20,7 +20,7 @@ import orjson
 
 from cdc_producer.decode.decimals import TWO_DIGITS, decimal_code, decimal_size, impossible
 from cdc_producer.decode.json_binary import json_value
-from cdc_producer.decode.table_map import Column
+from cdc_producer.decode.table_map import TableMapColumn
 from shared import binlog_format as t
 from shared.values import UTF8_CHARSETS
 
@@ -69,7 +69,7 @@ def narrow(text: str) -> str:
     return text.encode().decode("latin-1")
 
 
-def read_code(column: Column, *, as_bytes: bool = False) -> ReadCode:
+def read_code(column: TableMapColumn, *, as_bytes: bool = False) -> ReadCode:
     """The fragments of one column, which call what HELPERS names; `as_bytes` does not decode text."""
     code = READERS[column.type](column)
     if as_bytes and column.type in TEXTS and column.charset is not None and column.charset.name in UTF8_CHARSETS:
@@ -92,21 +92,21 @@ def _object(variant: str, members: str) -> str:
     return '{{"' + variant + '":{{' + members + "}}}}"
 
 
-def _integer(codes: str, size: int) -> Callable[[Column], ReadCode]:
+def _integer(codes: str, size: int) -> Callable[[TableMapColumn], ReadCode]:
     return lambda column: ReadCode(field(codes[column.unsigned], size), "", _scalar(_signed(column), "v$"))
 
 
-def _medium(column: Column) -> ReadCode:
+def _medium(column: TableMapColumn) -> ReadCode:
     """MEDIUMINT: struct has no three-byte numbers."""
     signed = "" if column.unsigned else ", signed=True"
     return ReadCode(field("3s", 3), f'v$ = from_bytes(v$, "little"{signed})', _scalar(_signed(column), "v$"))
 
 
-def _signed(column: Column) -> str:
+def _signed(column: TableMapColumn) -> str:
     return "UnsignedInteger" if column.unsigned else "SignedInteger"
 
 
-def _real(code: str, size: int, variant: str) -> Callable[[Column], ReadCode]:
+def _real(code: str, size: int, variant: str) -> Callable[[TableMapColumn], ReadCode]:
     # the shortest digits that give the same double back, -0.0 included; in a third of the time repr takes
     # what is not finite differs from itself, or from itself less itself
     return lambda column: ReadCode(
@@ -114,22 +114,22 @@ def _real(code: str, size: int, variant: str) -> Callable[[Column], ReadCode]:
     )
 
 
-def _year(column: Column) -> ReadCode:
+def _year(column: TableMapColumn) -> ReadCode:
     return ReadCode(field("B", 1), "", _scalar("Year", "v$ + 1900 if v$ else 0"))
 
 
-def _decimal(column: Column) -> ReadCode:
+def _decimal(column: TableMapColumn) -> ReadCode:
     size = decimal_size(column.size, column.scale)
     prepare, text = decimal_code(column.size, column.scale)
     return ReadCode(field(f"{size}s", size), prepare, f'{{{{"Decimal":"{text}"}}}}')
 
 
-def _date(column: Column) -> ReadCode:
+def _date(column: TableMapColumn) -> ReadCode:
     """24 bits: year 15, month 4, day 5."""
     return ReadCode(field("3s", 3), "", _object("Date", '{day[from_bytes(v$, "little")]}'))
 
 
-def _fraction(column: Column) -> tuple[int, str, str, str]:
+def _fraction(column: TableMapColumn) -> tuple[int, str, str, str]:
     """Bytes of the fraction; over v$: the expression of what is above it, a test of it, its text in microseconds."""
     size = (column.size + 1) // 2
     if not size:
@@ -141,13 +141,13 @@ def _fraction(column: Column) -> tuple[int, str, str, str]:
     return size, f"(v$ >> {8 * size})", f"\nif {low} > {most}: impossible(v$)", f"{{{micros}}}"
 
 
-def _timestamp(column: Column) -> ReadCode:
+def _timestamp(column: TableMapColumn) -> ReadCode:
     size, seconds, test, micros = _fraction(column)
     text = _object("Timestamp", f'"unix_time":{{{seconds}}},"subsecond":{micros}')
     return ReadCode(field(f"{4 + size}s", 4 + size), f'v$ = from_bytes(v$, "big"){test}', text)
 
 
-def _datetime(column: Column) -> ReadCode:
+def _datetime(column: TableMapColumn) -> ReadCode:
     """40 bits: sign 1, year * 13 + month 17, day 5, hour 5, minute 6, second 6; then the fraction."""
     size, whole, test, micros = _fraction(column)
     prepare = f'v$ = from_bytes(v$, "big"); w$ = {whole} - {1 << 39}{test}'
@@ -155,7 +155,7 @@ def _datetime(column: Column) -> ReadCode:
     return ReadCode(field(f"{5 + size}s", 5 + size), prepare, _object("DateTime", moment + micros))
 
 
-def _time(column: Column) -> ReadCode:
+def _time(column: TableMapColumn) -> ReadCode:
     """24 bits: sign 1, unused 1, hours 10, minutes 6, seconds 6; fraction included in the two's complement."""
     size, whole, test, micros = _fraction(column)
     prepare = f'v$ = from_bytes(v$, "big") - {1 << (8 * size + 23)}'
@@ -165,13 +165,13 @@ def _time(column: Column) -> ReadCode:
     return ReadCode(field(f"{3 + size}s", 3 + size), prepare, _object("Time", clock + seconds))
 
 
-def _bit(column: Column) -> ReadCode:
+def _bit(column: TableMapColumn) -> ReadCode:
     size = (column.size + 7) // 8
     return ReadCode(field(f"{size}s", size), 'v$ = from_bytes(v$, "big")', _scalar("Bit", "v$"))
 
 
-def _members(variant: str) -> Callable[[Column], ReadCode]:
-    def read(column: Column) -> ReadCode:
+def _members(variant: str) -> Callable[[TableMapColumn], ReadCode]:
+    def read(column: TableMapColumn) -> ReadCode:
         if column.size <= 2:
             return ReadCode(field(" BH"[column.size], column.size), "", _scalar(variant, "v$"))
         layout = field(f"{column.size}s", column.size)
@@ -180,10 +180,10 @@ def _members(variant: str) -> Callable[[Column], ReadCode]:
     return read
 
 
-def _text(prefix: Callable[[Column], int]) -> Callable[[Column], ReadCode]:
+def _text(prefix: Callable[[TableMapColumn], int]) -> Callable[[TableMapColumn], ReadCode]:
     """Strings, binary or not; `prefix` gives the bytes of the length before the value."""
 
-    def read(column: Column) -> ReadCode:
+    def read(column: TableMapColumn) -> ReadCode:
         layout = counted(prefix(column))
         if column.charset is None:
             # The row image leaves out the zeros that BINARY(n) ends in; the value has them.
@@ -197,15 +197,15 @@ def _text(prefix: Callable[[Column], int]) -> Callable[[Column], ReadCode]:
     return read
 
 
-def _bytes(variant: str) -> Callable[[Column], ReadCode]:
+def _bytes(variant: str) -> Callable[[TableMapColumn], ReadCode]:
     return lambda column: ReadCode(counted(column.size), "", _quoted(variant, "base64(v$)"))
 
 
-def _json(column: Column) -> ReadCode:
+def _json(column: TableMapColumn) -> ReadCode:
     return ReadCode(counted(column.size), "", "{json(v$)}")
 
 
-READERS: dict[int, Callable[[Column], ReadCode]] = {
+READERS: dict[int, Callable[[TableMapColumn], ReadCode]] = {
     t.TINY: _integer("bB", 1),
     t.SHORT: _integer("hH", 2),
     t.INT24: _medium,

@@ -4,10 +4,10 @@ The program hands them batches and goes on reading the binlog; while all are bus
 so it does in the end with every row that a decoder gives no answer for. A decoder can make the program faster, and
 nothing else: one that dies or falls silent is done without.
 
-A decoder gets pickles on its stdin: what `Tables` is made from, then batches. It answers each batch with a frame on its
-stdout (SIZE of the rest; ANSWER, size and CRC-32, of each JSON; all JSON), and ends when the program does, because its
-stdin does. The program never waits on one of the two pipes alone, so it and a decoder cannot both wait for the other to
-read.
+A decoder gets pickles on its stdin: what `TableDecoders` is made from, then batches. It answers each batch with a frame
+on its stdout (SIZE of the rest; ANSWER, size and CRC-32, of each JSON; all JSON), and ends when the program does,
+because its stdin does. The program never waits on one of the two pipes alone, so it and a decoder cannot both wait for
+the other to read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from struct import Struct
 
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent
 from cdc_producer.decode.rows_event import RowsOperation, encode_rows
-from cdc_producer.decode.table_decoders import Table, Tables
+from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
 from shared.binlog_format import EventType
 from shared.errors import UnsupportedError
 from shared.helper_process import HelperProcess
@@ -59,7 +59,7 @@ def most_decoders() -> int:
 class Decoders:
     """Holds all of them, and the rows that wait for them."""
 
-    def __init__(self, tables: Tables, limit: int) -> None:
+    def __init__(self, tables: TableDecoders, limit: int) -> None:
         """There will be up to `limit` processes, once they are of use."""
         self._settings = pickle.dumps(tables.settings)
         self._limit = limit
@@ -208,7 +208,7 @@ def main() -> None:
     # A service manager sends it to all processes; the program still has a transaction to finish.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(EOFError, BrokenPipeError, pickle.UnpicklingError):
-        tables = Tables(*pickle.load(sys.stdin.buffer))
+        tables = TableDecoders(*pickle.load(sys.stdin.buffer))
         while True:
             maps, rows = pickle.load(sys.stdin.buffer)
             found = {number: tables.table(_table_map(source)) for source, number in maps.items()}
@@ -219,11 +219,11 @@ def main() -> None:
 
 
 def _table_map(source: bytes) -> BinlogEvent:
-    """The event of a `Table.source`."""
+    """The event of a `TableDecoder.source`."""
     return BinlogEvent(EventType.TABLE_MAP, 0, 0, bytes(6) + source, "", 0, 0)
 
 
-def _encode(table: Table | None, kind: int, body: bytes) -> bytes:
+def _encode(table: TableDecoder | None, kind: int, body: bytes) -> bytes:
     """The JSON; empty for what the program is to decode itself, because it can say where it is."""
     try:
         return encode_rows(kind, table, body) if table else b""

@@ -18,7 +18,7 @@ from struct import error as StructError
 from typing import Any
 
 from cdc_producer.decode.columns import HELPERS, Layout, ReadCode, read_code
-from cdc_producer.decode.table_map import Column
+from cdc_producer.decode.table_map import TableMapColumn
 from shared import binlog_format as t
 from shared.errors import UnsupportedError
 
@@ -44,7 +44,7 @@ class RowImages:
 
     __slots__ = ("__weakref__", "_after", "_alone", "_as_bytes", "_before", "_null_bytes", "columns")
 
-    def __init__(self, columns: tuple[Column, ...]) -> None:
+    def __init__(self, columns: tuple[TableMapColumn, ...]) -> None:
         """Names and members of the columns do not matter."""
         self.columns = columns
         self._null_bytes = (len(columns) + 7) // 8
@@ -120,7 +120,7 @@ class _Patterns(dict[bytes, Callable[..., Any]]):
 
     __slots__ = ("_as_bytes", "_columns", "_readers", "_role", "_rows")
 
-    def __init__(self, columns: tuple[Column, ...], role: int, *, as_bytes: bool = False) -> None:
+    def __init__(self, columns: tuple[TableMapColumn, ...], role: int, *, as_bytes: bool = False) -> None:
         super().__init__()
         self._columns = columns
         self._role = role
@@ -188,7 +188,7 @@ _GENERATED = _Generated()
 
 
 @lru_cache(maxsize=2048)
-def column_reader(column: Column, as_bytes: bool) -> ReadRow:
+def column_reader(column: TableMapColumn, as_bytes: bool) -> ReadRow:
     """Return what reads one value that is not NULL, to its JSON."""
     return _Source([read_code(column, as_bytes=as_bytes)], 0, COLUMN, [False]).function()
 

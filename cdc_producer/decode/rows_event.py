@@ -6,7 +6,7 @@ import zlib
 
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable, way_past
 from cdc_producer.decode.cursor import length_encoded
-from cdc_producer.decode.table_decoders import Table
+from cdc_producer.decode.table_decoders import TableDecoder
 from shared.binlog_format import CASCADES_LOGGED, NO_FOREIGN_KEY_CHECKS, EventType
 from shared.errors import UnsupportedError
 
@@ -39,7 +39,7 @@ class RowsOperation(Operation):
 
     __slots__ = ("_error", "event", "table")
 
-    def __init__(self, event: BinlogEvent, table: Table) -> None:
+    def __init__(self, event: BinlogEvent, table: TableDecoder) -> None:
         super().__init__(None, len(event.body))
         self.event = event
         self.table = table
@@ -69,7 +69,7 @@ class RowsOperation(Operation):
             raise self._error
 
 
-def encode_rows(kind: int, table: Table, body: bytes) -> bytes:
+def encode_rows(kind: int, table: TableDecoder, body: bytes) -> bytes:
     """The JSON of a rows event's operation; `kind` is the event's type.
 
     Raises UnsupportedError, and what UNREADABLE lists when the bytes are no rows of this table.

@@ -16,7 +16,7 @@ from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import rows_session
 from cdc_producer.decode.rows_event import NAMES, encode_rows
-from cdc_producer.decode.table_decoders import Table, Tables
+from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
 from shared.binlog_format import ARTIFICIAL, HEADER_SIZE, EventType
 from shared.errors import UnsupportedError
 from shared.events import Position, Transaction
@@ -39,7 +39,7 @@ class Short(NamedTuple):
     #: what its BEGIN tells of the session
     session: Mapping[str, Any]
     #: None when the table is left out; then there is no JSON
-    table: Table | None
+    table: TableDecoder | None
     #: of its one operation, as `encode_rows` makes it
     json: bytes
     #: where its rows event starts, and where it ends itself
@@ -49,7 +49,7 @@ class Short(NamedTuple):
     source: tuple[bytes, bytes]
 
 
-def read_short(packets: Sequence[bytes], first: int, reader: BinlogReader, tables: Tables) -> Short | None:
+def read_short(packets: Sequence[bytes], first: int, reader: BinlogReader, tables: TableDecoders) -> Short | None:
     """Read the transaction that begins with packet `first`; None when it is no short one, and nothing was done.
 
     The reader is not moved; its position is that of the first packet.

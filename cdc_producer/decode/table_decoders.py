@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.columns import narrow
 from cdc_producer.decode.row_image import RowImages
-from cdc_producer.decode.table_map import Charsets, Column, TableMap, read_names, read_table_map
+from cdc_producer.decode.table_map import Charsets, TableMap, TableMapColumn, read_names, read_table_map
 from shared import binlog_format as t
 from shared.events import resource_uri
 from shared.values import UTF8_CHARSETS
@@ -35,7 +35,7 @@ BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableDecoder:
     """Holds one included table, ready for its rows."""
 
     #: JSON text of the event key `uri`
@@ -57,7 +57,7 @@ class Table:
         return TABLE_BYTES + COLUMN_BYTES * self.width + texts
 
 
-class Tables:
+class TableDecoders:
     """Maps table maps to tables; None for a table of a database that is left out."""
 
     def __init__(self, resource: str, databases: Container[str] | None, charsets: Charsets) -> None:
@@ -69,14 +69,14 @@ class Tables:
         self.settings = (resource, None, charsets)
         #: included tables by their map, because a leader writes the same one before every statement; when they take
         #: too many bytes they become those before, of which only what is used again is kept
-        self._tables: dict[bytes, Table] = {}
-        self._before: dict[bytes, Table] = {}
+        self._tables: dict[bytes, TableDecoder] = {}
+        self._before: dict[bytes, TableDecoder] = {}
         self._bytes = 0
-        self._images: WeakValueDictionary[tuple[Column, ...], RowImages] = WeakValueDictionary()
+        self._images: WeakValueDictionary[tuple[TableMapColumn, ...], RowImages] = WeakValueDictionary()
         #: whether a database is included, by its name in a table map
         self._included: dict[bytes, bool] = {}
 
-    def table(self, event: BinlogEvent) -> Table | None:
+    def table(self, event: BinlogEvent) -> TableDecoder | None:
         """Return the table of a TABLE_MAP event. Raises UnsupportedError, and what UNREADABLE lists."""
         body = event.body
         source = body[6:]  # without the table id, which a restart of the leader gives to another table
@@ -99,13 +99,13 @@ class Tables:
             included = self._included[name] = self._databases is None or database in self._databases
         return included
 
-    def _remember(self, table: Table) -> None:
+    def _remember(self, table: TableDecoder) -> None:
         self._bytes += table.size
         if self._bytes > MAX_REMEMBERED:
             self._before, self._tables, self._bytes = self._tables, {}, table.size
         self._tables[table.source] = table
 
-    def _row_images(self, columns: tuple[Column, ...]) -> RowImages:
+    def _row_images(self, columns: tuple[TableMapColumn, ...]) -> RowImages:
         """One for all tables whose columns have the same types."""
         shape = tuple(shape_of(column) for column in columns)
         images = self._images.get(shape)
@@ -113,12 +113,12 @@ class Tables:
             images = self._images[shape] = RowImages(shape)
         return images
 
-    def _prepare(self, table_map: TableMap, source: bytes) -> Table:
+    def _prepare(self, table_map: TableMap, source: bytes) -> TableDecoder:
         uri = json_string(resource_uri(self._resource, table_map.database, table_map.table))
         names = _strings_json(column.name for column in table_map.columns)
         types = _strings_json(column_type(column) for column in table_map.columns)
         key = f',"key":{_strings_json(table_map.key)}' if table_map.key else ""
-        return Table(
+        return TableDecoder(
             uri,
             narrow(f',"columns":{names},"operation":'),
             narrow(f',"types":{types}{key}'),
@@ -129,12 +129,12 @@ class Tables:
 
 
 @lru_cache(maxsize=2048)
-def _one_for_all(column: Column) -> Column:
+def _one_for_all(column: TableMapColumn) -> TableMapColumn:
     """The same object for equal columns."""
     return column
 
 
-def shape_of(column: Column) -> Column:
+def shape_of(column: TableMapColumn) -> TableMapColumn:
     """Return the column as its values need it: without name and members, a text without its exact size."""
     size = column.size
     if column.type == t.VARCHAR or (column.type == t.STRING and column.charset is not None):
@@ -146,7 +146,7 @@ def _strings_json(strings: Iterable[str]) -> str:
     return f"[{','.join(map(json_string, strings))}]"
 
 
-def column_type(column: Column) -> str:
+def column_type(column: TableMapColumn) -> str:
     """Return the column's type as information_schema writes it, as far as the binlog tells; "" when it does not."""
     unsigned = " unsigned" if column.unsigned else ""
     if column.type == t.NEWDECIMAL:
@@ -171,7 +171,7 @@ def column_type(column: Column) -> str:
     return NAMES[column.type] + unsigned
 
 
-def _members_type(column: Column) -> str:
+def _members_type(column: TableMapColumn) -> str:
     charset = column.charset
     if (
         charset is not None

@@ -68,7 +68,7 @@ class Charset(NamedTuple):
 Charsets = Mapping[int, Charset]
 
 
-class Column(NamedTuple):
+class TableMapColumn(NamedTuple):
     """Describes a column as a table map does."""
 
     name: str
@@ -89,7 +89,7 @@ class TableMap:
 
     database: str
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableMapColumn, ...]
     #: names of the primary key's columns
     key: tuple[str, ...]
 
@@ -243,7 +243,7 @@ METADATA: dict[int, Callable[[_Metadata, Cursor], None]] = {
 }
 
 
-def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: Charsets) -> Iterator[Column]:
+def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: Charsets) -> Iterator[TableMapColumn]:
     """Each column with what the metadata tells of it, in the order of the columns it tells something of."""
     unsigned, collations = deque(metadata.unsigned), deque(metadata.charsets)
     member_collations, enums, sets = deque(metadata.member_charsets), deque(metadata.enums), deque(metadata.sets)
@@ -258,7 +258,7 @@ def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: 
             scale = details[kind].popleft()
         charset = None if collation is None or collation == BINARY_COLLATION else charsets[collation]
         sign = kind in SIGNED and unsigned.popleft()
-        yield Column(name, kind, size, scale, sign and kind != YEAR, charset, members)
+        yield TableMapColumn(name, kind, size, scale, sign and kind != YEAR, charset, members)
 
 
 def _numbers(value: Cursor) -> list[int]:

@@ -19,7 +19,7 @@ from cdc_producer.decode.cursor import length_encoded
 from cdc_producer.decode.json_binary import json_value
 from cdc_producer.decode.processes import Decoders
 from cdc_producer.decode.rows_event import RowsOperation
-from cdc_producer.decode.table_decoders import Tables
+from cdc_producer.decode.table_decoders import TableDecoders
 from cdc_producer.decode.table_map import Charset
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
@@ -54,7 +54,7 @@ class Collected(Outgoing):
 def captured(facts: LeaderFacts, start: Position = START) -> tuple[Collected, Capture]:
     """A capture and where its records go."""
     databases = DatabaseFilter(FILTERS)
-    tables = Tables("mysql-srv1", databases, facts.charsets)
+    tables = TableDecoders("mysql-srv1", databases, facts.charsets)
     outgoing = Collected(ListTopic(), Decoders(tables, 0))
     return outgoing, Capture("mysql-srv1", databases, facts, tables, Resume(start), outgoing)
 
@@ -101,7 +101,7 @@ def rows(data: bytes) -> None:
     table_map = BinlogEvent(EventType.TABLE_MAP, 0, 0, source, "binlog.000001", 4, 5)
     event = BinlogEvent(kind, 0, 0, body, "binlog.000001", 5, 6)
     try:
-        table = Tables("mysql-srv1", None, CHARSETS).table(table_map)
+        table = TableDecoders("mysql-srv1", None, CHARSETS).table(table_map)
     except UNREADABLE as error:
         raise unreadable(EventType.TABLE_MAP, table_map.where(), error) from error
     assert table is not None

@@ -15,7 +15,7 @@ from kit.type_cases import CASES, JSONS, SESSION, Case
 from cdc_producer.connection import ReplicationConnection
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.binlog_event import BinlogEvent
-from cdc_producer.decode.table_map import Column, read_table_map
+from cdc_producer.decode.table_map import TableMapColumn, read_table_map
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import LEADER, MySQLServer, start_server
@@ -113,7 +113,7 @@ def transactions(raw: list[bytes]) -> Iterator[list[bytes]]:
     yield current
 
 
-def jsons(columns: tuple[Column, ...], kind: int, body: bytes) -> Iterator[bytes]:
+def jsons(columns: tuple[TableMapColumn, ...], kind: int, body: bytes) -> Iterator[bytes]:
     """The JSON values of the rows of (INT, JSON, INT), found by their place."""
     if [column.type for column in columns] != [t.LONG, t.JSON, t.LONG]:
         return

@@ -10,7 +10,7 @@ from typing import IO
 from kit.programs import ROOT
 
 from cdc_consumer.follower.row_statements import RowWriter
-from cdc_consumer.follower.tables import Column, Table
+from cdc_consumer.follower.tables import FollowerColumn, FollowerTable
 from cdc_consumer.parity.profile import load_parity
 from cdc_consumer.profile import load_consumer
 from cdc_consumer.sql.positions import PositionTables, mark_of
@@ -30,10 +30,10 @@ def records(data: bytes) -> None:
     operation = event.operation
     if isinstance(operation, Rows):
         columns = {
-            name: Column(name, kind, False, False, False)
+            name: FollowerColumn(name, kind, False, False, False)
             for name, kind in zip(operation.columns, operation.types, strict=False)
         }
-        table = Table(operation.database, operation.table, columns, operation.key, False)
+        table = FollowerTable(operation.database, operation.table, columns, operation.key, False)
         writer = RowWriter(1 << 20)
         for statement in (*writer.write(operation, table, event.sequence, 0), *writer.finish()):
             statement.sql.encode("utf-8", "surrogateescape")

@@ -14,7 +14,7 @@ from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.processes import Decoders
-from cdc_producer.decode.table_decoders import Tables
+from cdc_producer.decode.table_decoders import TableDecoders
 from cdc_producer.leader import LeaderConsole
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.profile import Leader, load_producer
@@ -50,7 +50,7 @@ def capture(leader: Server, database: str, resume: Resume) -> list[bytes]:
     facts = console.check(SERVER_ID, SERVER_UUID)
     console.close()
     databases, topic = DatabaseFilter(Filters(include_dbs=(database,))), ListTopic()
-    tables = Tables("mysql-srv1", databases, facts.charsets)
+    tables = TableDecoders("mysql-srv1", databases, facts.charsets)
     outgoing = Outgoing(topic, Decoders(tables, 0))
     captured = Capture("mysql-srv1", databases, facts, tables, resume, outgoing)
     connection = ReplicationConnection(profile, SERVER_ID, SERVER_UUID, resume.position)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from cdc_producer.decode.table_map import Column
+from cdc_producer.decode.table_map import TableMapColumn
 from shared import binlog_format as t
 from shared.values import UTF8_CHARSETS
 
@@ -52,7 +52,7 @@ def require(condition: object, message: str) -> None:
 # rows
 
 
-def read_images(columns: Sequence[Column], body: bytes, position: int) -> list[list[Any]]:
+def read_images(columns: Sequence[TableMapColumn], body: bytes, position: int) -> list[list[Any]]:
     """The values of every row image from `position` to the end of a rows event's body."""
     source = Bytes(body, position)
     images = []
@@ -67,7 +67,7 @@ def read_images(columns: Sequence[Column], body: bytes, position: int) -> list[l
     return images
 
 
-def _image(columns: Sequence[Column], nulls: int, source: Bytes, *, strict: bool) -> list[Any]:
+def _image(columns: Sequence[TableMapColumn], nulls: int, source: Bytes, *, strict: bool) -> list[Any]:
     """`strict` raises UnicodeDecodeError where a text in UTF-8 is none; else all texts are bytes."""
     values: list[Any] = []
     for index, column in enumerate(columns):
@@ -75,7 +75,7 @@ def _image(columns: Sequence[Column], nulls: int, source: Bytes, *, strict: bool
     return values
 
 
-def _value(column: Column, source: Bytes, strict: bool) -> Any:
+def _value(column: TableMapColumn, source: Bytes, strict: bool) -> Any:
     kind = column.type
     if kind in INTEGER_BYTES:
         name = "UnsignedInteger" if column.unsigned else "SignedInteger"
@@ -103,7 +103,7 @@ def _value(column: Column, source: Bytes, strict: bool) -> Any:
     return {{t.GEOMETRY: "Geometry", t.VECTOR: "Vector"}[kind]: base64.b64encode(data).decode()}
 
 
-def _text(column: Column, data: bytes, strict: bool) -> Any:
+def _text(column: TableMapColumn, data: bytes, strict: bool) -> Any:
     if column.charset is None:
         padded = data + bytes(max(0, column.size - len(data))) if column.type == t.STRING else data
         return {"Blob": base64.b64encode(padded).decode()}
@@ -132,7 +132,7 @@ def read_decimal(source: Bytes, precision: int, scale: int) -> str:
     return ("-" if negative else "") + head + ("." + tail if scale else "")
 
 
-def _fraction(column: Column, source: Bytes) -> int:
+def _fraction(column: TableMapColumn, source: Bytes) -> int:
     """Microseconds."""
     size = (column.size + 1) // 2
     micros: int = source.big(size) * 100 ** (3 - size)
@@ -144,12 +144,12 @@ def _clock(hour: int, minute: int, second: int, most: int) -> None:
     require(hour <= most and minute < 60 and second < 60, "no time of day")
 
 
-def _year(_: Column, source: Bytes) -> Any:
+def _year(_: TableMapColumn, source: Bytes) -> Any:
     year = source.little(1)
     return {"Year": 1900 + year if year else 0}
 
 
-def _date(_: Column, source: Bytes) -> Any:
+def _date(_: TableMapColumn, source: Bytes) -> Any:
     packed = source.little(3)
     return {"Date": _day(packed >> 9, packed >> 5 & 15, packed & 31)}
 
@@ -159,12 +159,12 @@ def _day(year: int, month: int, day: int) -> dict[str, int]:
     return {"year": year, "month": month, "day": day}
 
 
-def _timestamp(column: Column, source: Bytes) -> Any:
+def _timestamp(column: TableMapColumn, source: Bytes) -> Any:
     seconds = source.big(4)
     return {"Timestamp": {"unix_time": seconds, "subsecond": _fraction(column, source)}}
 
 
-def _datetime(column: Column, source: Bytes) -> Any:
+def _datetime(column: TableMapColumn, source: Bytes) -> Any:
     packed = source.big(5) - (1 << 39)
     require(packed >= 0, "a moment before the year 0")
     year, month = divmod(packed >> 22, 13)
@@ -174,7 +174,7 @@ def _datetime(column: Column, source: Bytes) -> Any:
     return {"DateTime": {**_day(year, month, packed >> 17 & 31), **clock}}
 
 
-def _time(column: Column, source: Bytes) -> Any:
+def _time(column: TableMapColumn, source: Bytes) -> Any:
     size = (column.size + 1) // 2
     packed = source.big(3 + size) - (1 << (8 * size + 23))
     negative, packed = packed < 0, abs(packed)
@@ -186,7 +186,7 @@ def _time(column: Column, source: Bytes) -> Any:
     return {"Time": {**members, "negative": True} if negative else members}
 
 
-TEMPORAL: dict[int, Callable[[Column, Bytes], Any]] = {
+TEMPORAL: dict[int, Callable[[TableMapColumn, Bytes], Any]] = {
     t.YEAR: _year, t.DATE: _date, t.TIMESTAMP2: _timestamp, t.DATETIME2: _datetime, t.TIME2: _time,
 }  # fmt: skip
 

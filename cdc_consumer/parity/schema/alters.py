@@ -58,7 +58,7 @@ class Phase(IntEnum):
     CREATE_EVENT = auto()
 
 
-class Step(NamedTuple):
+class SchemaStep(NamedTuple):
     """Holds one step of a schema's repair."""
 
     phase: Phase
@@ -80,19 +80,19 @@ def alter_table(table: TableName, clauses: Iterable[str], last: str = "") -> str
     return " ".join(part for part in (f"ALTER TABLE {table.sql}", ", ".join(clauses), last) if part)
 
 
-def alter(table: TableName, *clauses: str) -> Step:
+def alter(table: TableName, *clauses: str) -> SchemaStep:
     """Alter a table by these clauses."""
-    return Step(Phase.ALTER_TABLE, clauses, table)
+    return SchemaStep(Phase.ALTER_TABLE, clauses, table)
 
 
-def create_database(database: DatabaseRecord) -> Step:
+def create_database(database: DatabaseRecord) -> SchemaStep:
     """Create a database as the leader has it."""
-    return Step(Phase.DATABASE, (f"CREATE DATABASE {quote_name(database.name)} {_defaults(database)}",))
+    return SchemaStep(Phase.DATABASE, (f"CREATE DATABASE {quote_name(database.name)} {_defaults(database)}",))
 
 
-def alter_database(database: DatabaseRecord) -> Step:
+def alter_database(database: DatabaseRecord) -> SchemaStep:
     """Give a database the leader's defaults."""
-    return Step(Phase.DATABASE, (f"ALTER DATABASE {quote_name(database.name)} {_defaults(database)}",))
+    return SchemaStep(Phase.DATABASE, (f"ALTER DATABASE {quote_name(database.name)} {_defaults(database)}",))
 
 
 def _defaults(database: DatabaseRecord) -> str:
@@ -102,33 +102,33 @@ def _defaults(database: DatabaseRecord) -> str:
     )
 
 
-def drop_database(name: str) -> Step:
+def drop_database(name: str) -> SchemaStep:
     """Drop a database with all that is in it."""
-    return Step(Phase.DROP_DATABASE, (f"DROP DATABASE {quote_name(name)}",), loses=f"database {name}")
+    return SchemaStep(Phase.DROP_DATABASE, (f"DROP DATABASE {quote_name(name)}",), loses=f"database {name}")
 
 
-def create_table(table: TableRecord) -> Step:
+def create_table(table: TableRecord) -> SchemaStep:
     """Create a table as the leader has it, empty."""
     head = len(f"CREATE TABLE {quote_name(table.name.table)}")
     end = table.definition.rindex(table.options)
     options = _COUNTER.sub(r"\1", table.definition[end:])
     sql = f"CREATE TABLE {table.name.sql}{table.definition[head:end]}{options}"
-    return Step(Phase.CREATE_TABLE, (sql,), whole=table.name)
+    return SchemaStep(Phase.CREATE_TABLE, (sql,), whole=table.name)
 
 
-def drop_table(name: TableName) -> Step:
+def drop_table(name: TableName) -> SchemaStep:
     """Drop a table with its rows."""
-    return Step(Phase.DROP_TABLE, (f"DROP TABLE {name.sql}",), whole=name, loses=f"table {name}")
+    return SchemaStep(Phase.DROP_TABLE, (f"DROP TABLE {name.sql}",), whole=name, loses=f"table {name}")
 
 
-def add_column(table: TableRecord, column: ColumnRecord) -> tuple[Step, ...]:
+def add_column(table: TableRecord, column: ColumnRecord) -> tuple[SchemaStep, ...]:
     """Add it where the leader's `table` has it."""
     definition, default = _explicit(column)
     add = alter(table.name, f"ADD COLUMN {definition} {_place(table, column)}")
     return add, *_set_default(table.name, column, default)
 
 
-def drop_column(table: TableRecord, column: ColumnRecord) -> Step:
+def drop_column(table: TableRecord, column: ColumnRecord) -> SchemaStep:
     """In a statement of its own after the others, unless the leader's `table` could not have the column for a while.
 
     A column that counts up does not outlive its key, and MySQL partitions no table with a spatial column.
@@ -137,12 +137,12 @@ def drop_column(table: TableRecord, column: ColumnRecord) -> Step:
     return _drop_column(table.name, column, Phase.ALTER_TABLE if together else Phase.DROP_COLUMN)
 
 
-def _drop_column(table: TableName, column: ColumnRecord, phase: Phase) -> Step:
+def _drop_column(table: TableName, column: ColumnRecord, phase: Phase) -> SchemaStep:
     clause = f"DROP COLUMN {quote_name(column.name)}"
-    return Step(phase, (clause,), table, loses=f"column {table}.{column.name}")
+    return SchemaStep(phase, (clause,), table, loses=f"column {table}.{column.name}")
 
 
-def change_column(table: TableRecord, column: ColumnRecord, follower: ColumnRecord) -> tuple[Step, ...]:
+def change_column(table: TableRecord, column: ColumnRecord, follower: ColumnRecord) -> tuple[SchemaStep, ...]:
     """`table` and `column` are the leader's."""
     if column.generated != follower.generated and "VIRTUAL" in (column.generated, follower.generated):
         # a column in the rows cannot become one beside them, nor the other way round
@@ -152,19 +152,19 @@ def change_column(table: TableRecord, column: ColumnRecord, follower: ColumnReco
     return change, *_set_default(table.name, column, default)
 
 
-def order_columns(table: TableRecord) -> Iterator[Step]:
+def order_columns(table: TableRecord) -> Iterator[SchemaStep]:
     """Put all columns in the order of this table, the leader's."""
     for column in table.columns:
         definition, default = _explicit(column)
         clause = f"MODIFY COLUMN {definition} {_place(table, column)}"
-        yield Step(Phase.ORDER_COLUMNS, (clause,), table.name)
+        yield SchemaStep(Phase.ORDER_COLUMNS, (clause,), table.name)
         yield from _set_default(table.name, column, default)
 
 
-def _set_default(table: TableName, column: ColumnRecord, default: str) -> Iterator[Step]:
+def _set_default(table: TableName, column: ColumnRecord, default: str) -> Iterator[SchemaStep]:
     """Apart from all else: MySQL rebuilds no table with a new DEFAULT (uuid()), which could fill rows."""
     if default:
-        yield Step(Phase.SET_DEFAULT, (f"ALTER COLUMN {quote_name(column.name)} SET {default}",), table)
+        yield SchemaStep(Phase.SET_DEFAULT, (f"ALTER COLUMN {quote_name(column.name)} SET {default}",), table)
 
 
 def _place(table: TableRecord, column: ColumnRecord) -> str:
@@ -187,17 +187,17 @@ def _explicit(column: ColumnRecord) -> tuple[str, str]:
     return definition[:end] + named + definition[rest:], default
 
 
-def add_key(table: TableName, key: KeyRecord) -> Step:
+def add_key(table: TableName, key: KeyRecord) -> SchemaStep:
     """Add a key of the leader."""
     return alter(table, f"ADD {key.definition}")
 
 
-def drop_key(table: TableName, name: str) -> Step:
+def drop_key(table: TableName, name: str) -> SchemaStep:
     """Drop a key of the follower."""
     return alter(table, "DROP PRIMARY KEY" if name == "PRIMARY" else f"DROP KEY {quote_name(name)}")
 
 
-def change_key(table: TableName, leader: KeyRecord, follower: KeyRecord) -> Step:
+def change_key(table: TableName, leader: KeyRecord, follower: KeyRecord) -> SchemaStep:
     """MySQL takes a key that goes and comes with the same parts for unchanged, whatever else is said of it."""
     if normal.key_but_visibility(leader.definition) == normal.key_but_visibility(follower.definition):
         visibility = "VISIBLE" if normal.is_visible(leader.definition) else "INVISIBLE"
@@ -207,12 +207,12 @@ def change_key(table: TableName, leader: KeyRecord, follower: KeyRecord) -> Step
     return alter(table, *drop_key(table, follower.name).sql, *add_key(table, leader).sql, *copy)
 
 
-def rename_key(table: TableName, old: str, new: str) -> Step:
+def rename_key(table: TableName, old: str, new: str) -> SchemaStep:
     """Give a key of the follower the leader's name."""
     return alter(table, f"RENAME KEY {quote_name(old)} TO {quote_name(new)}")
 
 
-def add_constraint(table: TableRecord, constraint: ConstraintRecord, named: bool) -> Step:
+def add_constraint(table: TableRecord, constraint: ConstraintRecord, named: bool) -> SchemaStep:
     """Add it to the leader's `table`, as far as its other steps have brought it.
 
     Without its name the server gives it one.
@@ -222,7 +222,7 @@ def add_constraint(table: TableRecord, constraint: ConstraintRecord, named: bool
         definition = definition.removeprefix(f"CONSTRAINT {quote_name(constraint.name)} ")
     if constraint.kind == "check":
         return alter(table.name, f"ADD {definition}")
-    return Step(Phase.ADD_FOREIGN_KEY, (*_owned_key(table, constraint), f"ADD {definition}"), table.name)
+    return SchemaStep(Phase.ADD_FOREIGN_KEY, (*_owned_key(table, constraint), f"ADD {definition}"), table.name)
 
 
 def _owned_key(table: TableRecord, foreign_key: ConstraintRecord) -> Iterator[str]:
@@ -234,16 +234,16 @@ def _owned_key(table: TableRecord, foreign_key: ConstraintRecord) -> Iterator[st
         yield from add_key(table.name, under[0]).sql
 
 
-def drop_constraint(table: TableName, constraint: ConstraintRecord) -> Step:
+def drop_constraint(table: TableName, constraint: ConstraintRecord) -> SchemaStep:
     """Drop a constraint of the follower."""
     if constraint.kind == "check":
         return alter(table, f"DROP CHECK {quote_name(constraint.name)}")
-    return Step(Phase.DROP_FOREIGN_KEY, (f"DROP FOREIGN KEY {quote_name(constraint.name)}",), table)
+    return SchemaStep(Phase.DROP_FOREIGN_KEY, (f"DROP FOREIGN KEY {quote_name(constraint.name)}",), table)
 
 
-def partition(table: TableRecord) -> Step:
+def partition(table: TableRecord) -> SchemaStep:
     """Partition it as this table, the leader's, is."""
-    return Step(Phase.ALTER_TABLE, (), table.name, last=table.partitioning or "REMOVE PARTITIONING")
+    return SchemaStep(Phase.ALTER_TABLE, (), table.name, last=table.partitioning or "REMOVE PARTITIONING")
 
 
 def table_option(name: str, value: str | None) -> str | None:
@@ -252,12 +252,12 @@ def table_option(name: str, value: str | None) -> str | None:
     return None if value is None else f"{name} = {value}"
 
 
-def drop_object(record: ObjectRecord) -> Step:
+def drop_object(record: ObjectRecord) -> SchemaStep:
     """Drop a view, trigger, routine or event of the follower."""
-    return Step(Phase.DROP_OBJECT, (f"DROP {record.kind} {record.name.sql}",))
+    return SchemaStep(Phase.DROP_OBJECT, (f"DROP {record.kind} {record.name.sql}",))
 
 
-def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) -> Step:
+def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) -> SchemaStep:
     """Create it as the leader has it, in `database`, its definer whoever runs this. `asleep` disables an event."""
     definition = normal.qualified(normal.without_definer(record.definition), record.name)
     if asleep:
@@ -269,7 +269,7 @@ def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) 
         name = quote_name(database.name)
         statements = [f"ALTER DATABASE {name} COLLATE {other}", *statements, *alter_database(database).sql]
     phase = {"VIEW": Phase.CREATE_VIEW, "EVENT": Phase.CREATE_EVENT}.get(record.kind, Phase.CREATE_ROUTINE)
-    return Step(phase, tuple(statements), whole=record.name)
+    return SchemaStep(phase, tuple(statements), whole=record.name)
 
 
 def _enter(context: Context) -> Iterator[str]:
@@ -283,6 +283,6 @@ def _enter(context: Context) -> Iterator[str]:
         yield f"SET {', '.join(known)}"
 
 
-def set_event_status(name: TableName, enabled: bool) -> Step:
+def set_event_status(name: TableName, enabled: bool) -> SchemaStep:
     """Let an event of the follower run, or not."""
-    return Step(Phase.CREATE_EVENT, (f"ALTER EVENT {name.sql} {'ENABLE' if enabled else 'DISABLE'}",))
+    return SchemaStep(Phase.CREATE_EVENT, (f"ALTER EVENT {name.sql} {'ENABLE' if enabled else 'DISABLE'}",))

@@ -32,7 +32,7 @@ def compare_objects(leader: Schema, follower: Schema) -> Iterator[Finding]:
 
 
 def _finding(
-    grade: Grade, text: str, leader: ObjectRecord | None, follower: ObjectRecord | None, *steps: alters.Step
+    grade: Grade, text: str, leader: ObjectRecord | None, follower: ObjectRecord | None, *steps: alters.SchemaStep
 ) -> Finding:
     own = leader or follower
     assert own is not None

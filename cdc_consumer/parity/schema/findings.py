@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from cdc_consumer.parity.model import Grade, SchemaDifference, TableName
-from cdc_consumer.parity.schema.alters import Step
+from cdc_consumer.parity.schema.alters import SchemaStep
 from cdc_consumer.parity.schema.order import shown
 
 #: worst first
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     #: definitions, None where it is not there
     leader: str | None
     follower: str | None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SchemaStep, ...] = ()
 
     @property
     def difference(self) -> SchemaDifference:

@@ -10,7 +10,7 @@ from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.schema.alters import (
     SESSION,
     Phase,
-    Step,
+    SchemaStep,
     add_constraint,
     alter_table,
     drop_constraint,
@@ -33,7 +33,7 @@ class Mend(NamedTuple):
     waits: bool = False
 
 
-def shown(steps: Sequence[Step]) -> str:
+def shown(steps: Sequence[SchemaStep]) -> str:
     """Steps as text for people and the mysql client."""
     statements = (sql for unit in _units(steps) for sql in _sql(unit) if sql != SESSION)
     return "\n".join(map(delimited, statements))
@@ -49,7 +49,7 @@ def delimited(sql: str) -> str:
     return f"DELIMITER {end}\n{sql}{end}\nDELIMITER ;"
 
 
-def mends(steps: Sequence[Step], leader: Schema, follower: Schema) -> list[Mend]:
+def mends(steps: Sequence[SchemaStep], leader: Schema, follower: Schema) -> list[Mend]:
     """Return all steps as statements, one ALTER TABLE for each table and phase. Run SESSION before them."""
     units = list(_units([*steps, *_around(steps, leader, follower)]))
     held, lost = _held_tables(units, leader, follower), _lost_tables(steps)
@@ -63,21 +63,21 @@ def mends(steps: Sequence[Step], leader: Schema, follower: Schema) -> list[Mend]
     return result
 
 
-def _units(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+def _units(steps: Sequence[SchemaStep]) -> Iterator[Sequence[SchemaStep]]:
     """Steps that are one statement, or one step of several statements, in an order that runs."""
     for phase in Phase:
         now = [step for step in steps if step.phase is phase]
         for step in _views(now) if phase is Phase.CREATE_VIEW else now:
             if step.table is None:
                 yield (step,)
-        altered: defaultdict[TableName, list[Step]] = defaultdict(list)
+        altered: defaultdict[TableName, list[SchemaStep]] = defaultdict(list)
         for step in now:
             if step.table is not None:
                 altered[step.table].append(step)
         yield from altered.values()
 
 
-def _sql(unit: Sequence[Step]) -> tuple[str, ...]:
+def _sql(unit: Sequence[SchemaStep]) -> tuple[str, ...]:
     table = unit[0].table
     if table is None:
         return unit[0].sql
@@ -85,7 +85,7 @@ def _sql(unit: Sequence[Step]) -> tuple[str, ...]:
     return (alter_table(table, clauses, max((step.last for step in unit), key=bool)),)
 
 
-def _around(steps: Sequence[Step], leader: Schema, follower: Schema) -> Iterator[Step]:
+def _around(steps: Sequence[SchemaStep], leader: Schema, follower: Schema) -> Iterator[SchemaStep]:
     """Take away for a while the foreign keys that stay: MySQL changes no column and drops no key under one.
 
     Those of a table that is to go are taken away for good: somebody may keep the table.
@@ -114,11 +114,11 @@ def _foreign_keys(schema: Schema) -> Iterator[tuple[TableName, ConstraintRecord,
                 yield table.name, constraint, referenced_table(table.name, constraint.definition)
 
 
-def _lost_tables(steps: Iterable[Step]) -> set[TableName]:
+def _lost_tables(steps: Iterable[SchemaStep]) -> set[TableName]:
     return {step.whole for step in steps if step.phase is Phase.DROP_TABLE and step.whole is not None}
 
 
-def _held_tables(units: Iterable[Sequence[Step]], leader: Schema, follower: Schema) -> set[TableName]:
+def _held_tables(units: Iterable[Sequence[SchemaStep]], leader: Schema, follower: Schema) -> set[TableName]:
     """The tables that wait for a statement which loses a column beside other changes, and those bound to them."""
     altered = [unit for unit in units if unit[0].phase is Phase.ALTER_TABLE]
     held = [step.table for unit in altered for step in unit if step.table is not None and step.loses]
@@ -130,14 +130,14 @@ def _held_tables(units: Iterable[Sequence[Step]], leader: Schema, follower: Sche
     return {name for together in by_need(held, lambda name: bound[name]) for name in together}
 
 
-def _waits(step: Step, held: Collection[TableName], lost: Collection[TableName]) -> bool:
+def _waits(step: SchemaStep, held: Collection[TableName], lost: Collection[TableName]) -> bool:
     """Whether a statement needs one of the held tables as it will be, or the name of a table that is to go."""
     if step.phase is Phase.CREATE_VIEW:
         return step.whole in lost or any(name.sql in sql for name in held for sql in step.sql)
     return step.table in held or (step.phase is Phase.CREATE_TABLE and step.whole in held)
 
 
-def _views(steps: Sequence[Step]) -> list[Step]:
+def _views(steps: Sequence[SchemaStep]) -> list[SchemaStep]:
     """Each view after those it names."""
     every = {step.whole: step for step in steps}
 

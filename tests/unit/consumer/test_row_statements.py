@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_consumer.follower.row_statements import DELETE_ROWS, INSERT_ROWS, RowStatement, RowWriter
-from cdc_consumer.follower.tables import Column, Table
+from cdc_consumer.follower.tables import FollowerColumn, FollowerTable
 from shared.errors import EventError
 from shared.events import Rows
 
@@ -19,9 +19,11 @@ COLUMNS = ("id", "v")
 
 def table(
     key: tuple[str, ...] = ("id",), itself: bool = False, v: str = "int", generated: tuple[str, ...] = ()
-) -> Table:
-    columns = {name: Column(name, kind, name in generated, False, False) for name, kind in (("id", "int"), ("v", v))}
-    return Table("d", "t", columns, key, itself)
+) -> FollowerTable:
+    columns = {
+        name: FollowerColumn(name, kind, name in generated, False, False) for name, kind in (("id", "int"), ("v", v))
+    }
+    return FollowerTable("d", "t", columns, key, itself)
 
 
 def integer(value: int | None) -> Any:
@@ -36,7 +38,7 @@ def row(number: int, v: int | None = None) -> list[Any]:
     return [integer(number), integer(v)]
 
 
-def write(*events: Rows, on: Table | None = None, limit: int = 1 << 20) -> list[RowStatement]:
+def write(*events: Rows, on: FollowerTable | None = None, limit: int = 1 << 20) -> list[RowStatement]:
     writer = RowWriter(limit)
     into = on or table()
     found = [statement for one in events for statement in writer.write(one, into, 7, 9)]

@@ -18,7 +18,7 @@ from kit.reference import read_images
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.json_binary import json_value
 from cdc_producer.decode.row_image import RowImages
-from cdc_producer.decode.table_map import Column
+from cdc_producer.decode.table_map import TableMapColumn
 from shared import binlog_format as t
 from shared.binlog_format import EventType
 from shared.errors import LeaderError, UnsupportedError
@@ -187,21 +187,21 @@ def test_json_that_is_none(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("column", "data"),
     [
-        (Column("c", t.DATE, 0), (2024 << 9 | 13 << 5 | 1).to_bytes(3, "little")),
-        (Column("c", t.DATE, 0), (10_000 << 9).to_bytes(3, "little")),
-        (Column("c", t.DATETIME2, 0), ((1 << 39) - 1).to_bytes(5, "big")),
-        (Column("c", t.DATETIME2, 0), ((1 << 39) + (24 << 12)).to_bytes(5, "big")),
-        (Column("c", t.DATETIME2, 0), ((1 << 39) + 60).to_bytes(5, "big")),
-        (Column("c", t.TIMESTAMP2, 2), bytes(4) + b"\x64"),
-        (Column("c", t.TIMESTAMP2, 6), bytes(4) + b"\x0f\x42\x40"),
-        (Column("c", t.TIME2, 0), ((1 << 23) + (839 << 12)).to_bytes(3, "big")),
-        (Column("c", t.DOUBLE, 8), struct.pack("<d", float("nan"))),
-        (Column("c", t.FLOAT, 4), struct.pack("<f", float("-inf"))),
-        (Column("c", t.NEWDECIMAL, 9, 0), b"\xff\xff\xff\xff"),
-        (Column("c", t.NEWDECIMAL, 3, 2), b"\x81\x64"),
+        (TableMapColumn("c", t.DATE, 0), (2024 << 9 | 13 << 5 | 1).to_bytes(3, "little")),
+        (TableMapColumn("c", t.DATE, 0), (10_000 << 9).to_bytes(3, "little")),
+        (TableMapColumn("c", t.DATETIME2, 0), ((1 << 39) - 1).to_bytes(5, "big")),
+        (TableMapColumn("c", t.DATETIME2, 0), ((1 << 39) + (24 << 12)).to_bytes(5, "big")),
+        (TableMapColumn("c", t.DATETIME2, 0), ((1 << 39) + 60).to_bytes(5, "big")),
+        (TableMapColumn("c", t.TIMESTAMP2, 2), bytes(4) + b"\x64"),
+        (TableMapColumn("c", t.TIMESTAMP2, 6), bytes(4) + b"\x0f\x42\x40"),
+        (TableMapColumn("c", t.TIME2, 0), ((1 << 23) + (839 << 12)).to_bytes(3, "big")),
+        (TableMapColumn("c", t.DOUBLE, 8), struct.pack("<d", float("nan"))),
+        (TableMapColumn("c", t.FLOAT, 4), struct.pack("<f", float("-inf"))),
+        (TableMapColumn("c", t.NEWDECIMAL, 9, 0), b"\xff\xff\xff\xff"),
+        (TableMapColumn("c", t.NEWDECIMAL, 3, 2), b"\x81\x64"),
     ],
 )
-def test_a_value_that_no_column_holds(column: Column, data: bytes) -> None:
+def test_a_value_that_no_column_holds(column: TableMapColumn, data: bytes) -> None:
     with pytest.raises(UnsupportedError, match="row image 1 cannot be decoded"):
         RowImages((column,)).read(b"\0" + data, 0)
     with pytest.raises(ValueError):
@@ -210,7 +210,7 @@ def test_a_value_that_no_column_holds(column: Column, data: bytes) -> None:
 
 @given(st.integers(0, (1 << 40) - 1))
 def test_every_datetime_is_read_as_the_slow_decoder_does(packed: int) -> None:
-    column, body = Column("c", t.DATETIME2, 0), b"\0" + packed.to_bytes(5, "big")
+    column, body = TableMapColumn("c", t.DATETIME2, 0), b"\0" + packed.to_bytes(5, "big")
     try:
         expected = read_images((column,), body, 0)
     except ValueError:

@@ -18,7 +18,7 @@ from cdc_producer.decode import processes as module
 from cdc_producer.decode.binlog_event import BinlogEvent
 from cdc_producer.decode.processes import BATCH_BYTES, LARGEST_EVENT, Decoders
 from cdc_producer.decode.rows_event import RowsOperation
-from cdc_producer.decode.table_decoders import Tables
+from cdc_producer.decode.table_decoders import TableDecoders
 from cdc_producer.decode.table_map import Charset
 from cdc_producer.outgoing import Outgoing
 from shared.binlog_format import EventType
@@ -31,8 +31,8 @@ from shared.profile import Filters
 DAMAGED = bytes(8) + b"\x02\x00" + b"\x02\x03" + b"\xf0" * (8 << 10)
 
 
-def tables() -> Tables:
-    return Tables("mysql-srv1", DatabaseFilter(Filters(include_dbs=("d",))), {255: Charset("utf8mb4", 4)})
+def tables() -> TableDecoders:
+    return TableDecoders("mysql-srv1", DatabaseFilter(Filters(include_dbs=("d",))), {255: Charset("utf8mb4", 4)})
 
 
 def table_map(name: str) -> BinlogEvent:

@@ -15,18 +15,18 @@ from kit.reference import read_images
 from cdc_producer.decode import row_image
 from cdc_producer.decode.decimals import decimal_decoder, decimal_size
 from cdc_producer.decode.row_image import RowImages
-from cdc_producer.decode.table_map import Charset, Column
+from cdc_producer.decode.table_map import Charset, TableMapColumn
 from shared import binlog_format as t
 from shared.errors import UnsupportedError
 
 UTF8 = Charset("utf8mb4", 4)
 #: column, a strategy of (value on the wire, its bytes in a row image)
-INT = Column("i", t.LONG, 0)
-TEXT = Column("s", t.VARCHAR, 400, charset=UTF8)
-DOUBLE = Column("d", t.DOUBLE, 8)
-YEAR = Column("y", t.YEAR, 0)
-BLOB = Column("b", t.BLOB, 2)
-ENUM = Column("e", t.ENUM, 1, charset=UTF8, members=(b"a", b"b"))
+INT = TableMapColumn("i", t.LONG, 0)
+TEXT = TableMapColumn("s", t.VARCHAR, 400, charset=UTF8)
+DOUBLE = TableMapColumn("d", t.DOUBLE, 8)
+YEAR = TableMapColumn("y", t.YEAR, 0)
+BLOB = TableMapColumn("b", t.BLOB, 2)
+ENUM = TableMapColumn("e", t.ENUM, 1, charset=UTF8, members=(b"a", b"b"))
 
 Cell = tuple[Any, bytes]
 INTS = st.integers(-(1 << 31), (1 << 31) - 1).map(lambda n: ({"SignedInteger": n}, struct.pack("<i", n)))

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_producer.decode import table_decoders
 from cdc_producer.decode.binlog_event import BinlogEvent
-from cdc_producer.decode.table_decoders import Tables
+from cdc_producer.decode.table_decoders import TableDecoders
 from cdc_producer.decode.table_map import Charset, read_table_map
 from shared.binlog_format import EventType
 
@@ -34,8 +34,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield found
 
 
-def tables() -> Tables:
-    return Tables("mysql-srv1", frozenset({"d"}), {255: Charset("utf8mb4", 4)})
+def tables() -> TableDecoders:
+    return TableDecoders("mysql-srv1", frozenset({"d"}), {255: Charset("utf8mb4", 4)})
 
 
 def test_ten_thousand_tables_in_turn_are_read_once_each(read: list[str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_consumer.follower.row_statements import RowWriter
-from cdc_consumer.follower.tables import Column, Table
+from cdc_consumer.follower.tables import FollowerColumn, FollowerTable
 from cdc_consumer.sql.positions import PositionTables, mark_of
 from cdc_consumer.sql.session import of_query
 from cdc_consumer.transactions import Transactions
@@ -32,7 +32,9 @@ VALUES: list[Any] = [
     {"Vector": "AACAPw=="},
 ]  # fmt: skip
 COLUMNS = [f"c{number}" for number in range(len(VALUES))]
-TABLE = Table("d", "t", {name: Column(name, "int", False, False, False) for name in COLUMNS}, ("c0",), False)
+TABLE = FollowerTable(
+    "d", "t", {name: FollowerColumn(name, "int", False, False, False) for name in COLUMNS}, ("c0",), False
+)
 TRANSACTION = {
     "gtid": "6b377eb2-e57a-11f1-9bfd-02fc00000001:5", "begin": 4, "event": 2, "time": 5, "clock": [1, 2], "end": 9
 }  # fmt: skip
@@ -74,7 +76,7 @@ def apply(value: bytes) -> list[str]:
     if isinstance(event.operation, Rows):
         writer = RowWriter(1 << 20)
         for key in (("c0",), ()):
-            table = Table("d", "t", TABLE.columns, key, False)
+            table = FollowerTable("d", "t", TABLE.columns, key, False)
             sql += [one.sql for one in writer.write(event.operation, table, 0, 7)]
         sql += [one.sql for one in writer.finish()]
     elif isinstance(event.operation, Query):
