@@ -14,6 +14,9 @@ REASON_CHARACTERS, FILE_BYTES = 2000, 1 << 24
 #: what runs inside of the transaction; any other statement commits by itself
 ROW_VERBS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 
+#: what an error names beside the repair, where it stops at one transaction; it tells the sequence itself
+WAY_PAST = "or leave the transaction of its sequence out with cdc-consumer --skip"
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -72,4 +72,7 @@ class NextAttempt:
             self._began, self._busy = began, 0
         self._busy += 1
         if self._busy >= ATTEMPTS:
-            raise FollowerError(f"tried {ATTEMPTS} times in vain") from error
+            raise FollowerError(
+                "another session of the follower keeps a lock (SHOW PROCESSLIST shows it; end it and start again):"
+                f" tried {ATTEMPTS} times in vain"
+            ) from error

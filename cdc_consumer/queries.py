@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from cdc_consumer.decision import WAY_PAST
 from cdc_consumer.follower.fingerprint import fingerprint
 from cdc_consumer.follower.preflight import Facts, events_would_run
 from cdc_consumer.follower.worker import Worker
@@ -17,6 +18,9 @@ from shared.events import Query
 from shared.filters import DatabaseFilter
 from shared.mysql import quote_name
 from shared.statements.heads import Statement, shown_sql
+
+#: what to do about a topic whose events no producer wrote
+FOREIGN = f"find out who else writes to the topic, {WAY_PAST}"
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +39,10 @@ class QueryReplay:
         """Run the statement, or pass over it, and move the position. Raises FollowerError, EventError."""
         reading = read_query(query, step.event.sequence, self._facts)
         if not step.first:
-            raise EventError(f"{reading.about} stands inside a transaction, where no statement of its kind can")
+            raise EventError(
+                f"{reading.about} stands inside a transaction, where no statement of its kind can; no producer writes"
+                f" that: {FOREIGN}"
+            )
         self._refuse_other_case(query)
         if not self._takes_part(reading) or not self._wanted(reading):
             self._pass_over(step)
@@ -43,7 +50,8 @@ class QueryReplay:
             self._create_with_rows(step, reading, reading.statement.empty)
         elif not step.last:
             raise EventError(
-                f"{reading.about} does not end its transaction, as every statement but CREATE TABLE ... SELECT does"
+                f"{reading.about} does not end its transaction, as every statement but CREATE TABLE ... SELECT does;"
+                f" no producer writes that: {FOREIGN}"
             )
         else:
             self._run(step, reading)
@@ -125,7 +133,8 @@ class QueryReplay:
         if b"position" in words or b"intent" in words:
             raise FollowerError(
                 f"{shown_sql(reading.query.sql)} ran in database {database}, which is not on the follower or does not"
-                " take part in replication, and may name a table of it"
+                " take part in replication, and may name a table of it; include that database in the filters,"
+                f" {WAY_PAST} and run it with whole names by --instead"
             )
         return self._system_database
 
@@ -149,7 +158,9 @@ class QueryReplay:
             worker.run(empty, database, settings, None, reading.about, hidden=known is not None)
             table = f"{quote_name(statement.databases[0])}.{quote_name(statement.name)}"
             if worker.ask(f"SELECT 1 FROM {table} LIMIT 1"):
-                raise DivergedError(f"{reading.about}: the table exists on the follower and holds rows")
+                raise DivergedError(
+                    f"{reading.about}: the table exists on the follower and holds rows; drop it there, {WAY_PAST}"
+                )
         worker.begin(gtid)
         if step.last:
             worker.commit(mark_of(step.event, step.offset))

@@ -95,4 +95,6 @@ def _first_record(reader: TopicReader, name: str) -> Record:
     while time.monotonic() < deadline:
         if records := reader.read(READ_SECONDS):
             return records[0]
-    raise TopicLinkError(f"topic {name} does not deliver what it holds")
+    raise TopicLinkError(
+        f"topic {name} has not delivered a record it holds for {RECORD_SECONDS:.0f} s; look whether its server is well"
+    )

@@ -53,7 +53,8 @@ class Transactions:
         if self._open is not None and self._open != place:
             raise SequenceError(
                 f"topic offset {offset} (sequence {sequence}) begins the transaction at {event.position} before the"
-                f" one at {self._open[0]}:{self._open[1].begin} has ended; the topic has lost its end"
+                f" one at {self._open[0]}:{self._open[1].begin} has ended: the topic has lost its end; load the"
+                " follower anew from a topic that is whole"
             )
         last = event.end is not None
         self._open = None if last else place

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from cdc_consumer.decision import WAY_PAST
 from cdc_consumer.follower.row_statements import Source
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.server_errors import too_large, translate
@@ -182,10 +183,15 @@ class Pipe:
                 if check.rows is not None and rows != check.rows:
                     raise RowsMissedError(
                         f"{check.about}: {rows} of {check.rows} rows were found on the follower as they were on the"
-                        " leader; nothing of this transaction was committed"
+                        " leader; nothing of this transaction was committed; make them there what they were on the"
+                        f" leader (cdc-topic shows them), {WAY_PAST}"
                     )
                 if check.warnings is not None and warnings != check.warnings:
-                    raise DivergedError(f"{check.about} would be altered on the follower: {warnings} warnings")
+                    raise DivergedError(
+                        f"{check.about} would be altered on the follower: it gives {warnings} warnings where a value"
+                        f" must be stored as it is; make the table what it is on the leader (SHOW CREATE TABLE),"
+                        f" {WAY_PAST}"
+                    )
 
     @contextmanager
     def _talking(self, about: Callable[[], Source | ChangeGroup | str]) -> Iterator[None]:

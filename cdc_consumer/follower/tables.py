@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cdc_consumer.decision import WAY_PAST
 from cdc_consumer.sql import column_types, literals
 from shared.errors import DivergedError
 from shared.events import Rows
@@ -91,7 +92,10 @@ class FollowerTables:
             f" FROM information_schema.COLUMNS WHERE {where} ORDER BY ORDINAL_POSITION"
         )
         if not columns:
-            raise DivergedError(f"table {database}.{name} does not exist on the follower")
+            raise DivergedError(
+                f"table {database}.{name} does not exist on the follower; create it there as it was on the leader,"
+                f" {WAY_PAST}"
+            )
         self._refuse_engine(where, f"{quote_name(database)}.{quote_name(name)}")
         self._refuse_triggers(database, name)
         key = self._ask(
@@ -141,15 +145,19 @@ def _check(table: FollowerTable, rows: Rows) -> None:
     for index, name in enumerate(rows.columns):
         column = table.columns.get(name)
         if column is None:
-            raise DivergedError(f"column {where}.{name} does not exist on the follower")
+            raise DivergedError(
+                f"column {where}.{name} does not exist on the follower; add it there as it was on the leader,"
+                f" {WAY_PAST}"
+            )
         leader = rows.types[index] if rows.types else ""
         if leader and not column_types.stores(column.type, leader):
             raise DivergedError(
                 f"column {where}.{name} is {column.type} on the follower, which would alter values of {leader},"
-                " its type on the leader"
+                f" its type on the leader; give it that type on the follower, {WAY_PAST}"
             )
     for name, column in table.columns.items():
         if column.required and name not in rows.columns:
             raise DivergedError(
-                f"column {where}.{name} exists on the follower only, and has no default for the leader's rows"
+                f"column {where}.{name} exists on the follower only, and has no default for the leader's rows; drop it"
+                " there, or give it a default"
             )
