@@ -31,7 +31,7 @@ any instant, it continues after the last transaction the follower has. A profile
   name = "rust-mysql-cdc"
   path = "~/mysql-cdc/topics"     # or backend = "fluvio" and endpoint = "host:port"
 
-The user of the follower needs (without GTIDs PROCESS instead of REPLICATION_APPLIER):
+The user of the follower needs, and without GTIDs PROCESS as well:
 
   GRANT SESSION_VARIABLES_ADMIN, REPLICATION_APPLIER, SET_ANY_DEFINER ON *.* TO fluvio@'%';
   GRANT ALL ON flvDb.* TO fluvio@'%';

@@ -22,11 +22,6 @@ class DatabaseFilter:
         self._include = None if filters.include_dbs is None else frozenset(filters.include_dbs)
         self._exclude = frozenset(filters.exclude_dbs or ()) | SYSTEM_DATABASES | {system_database}
 
-    @property
-    def includes_unknown(self) -> bool:
-        """Tell whether a database that nobody named takes part."""
-        return self._include is None
-
     def missing_from(self, existing: Iterable[str]) -> list[str]:
         """Return the databases that were included by name and are not among the existing ones, in order."""
         return sorted((self._include or frozenset()) - frozenset(existing))
