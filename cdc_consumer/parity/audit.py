@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from cdc_consumer.parity.folders import choose_folder, discard_unused
-from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.phases.conclude import conclude
 from cdc_consumer.parity.phases.find import find
@@ -19,6 +18,7 @@ from cdc_consumer.parity.phases.tools import Tools
 from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.rows.plan import SIZES, Sizes
+from cdc_consumer.parity.run_model import Run
 from cdc_consumer.parity.servers.pair import open_pair
 from cdc_consumer.parity.spark.context import Spark
 from cdc_consumer.parity.spark.scan import Cluster

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.profile import load_parity
 from cdc_consumer.parity.report.closing import closing
+from cdc_consumer.parity.run_model import Run
 from shared import program
 from shared.errors import AuditError
 from shared.program import StopRequest

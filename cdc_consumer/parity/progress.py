@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from cdc_consumer.parity.model import Round, Sample
+from cdc_consumer.parity.run_model import Round, Sample
 from cdc_consumer.parity.servers.pair import Pair
 from shared.errors import CdcError
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from kit.report import different_run, equal_run, long_run, undecided_run
 
-from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.report.write import write_report
+from cdc_consumer.parity.run_model import Run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 BROWSER = next(filter(None, map(shutil.which, NAMES)), None)

@@ -23,8 +23,9 @@ from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnectio
 from cdc_consumer.parity.servers.throttle import Throttle
 from cdc_consumer.parity.suspects import settle
 from cdc_consumer.parity.suspects.settle import Interval
+from cdc_consumer.parity.witness.answers import UNKNOWN
 from cdc_consumer.parity.witness.cascades import silent_cascades
-from cdc_consumer.parity.witness.history import UNKNOWN, History
+from cdc_consumer.parity.witness.history import History
 from cdc_consumer.sql.positions import Mark
 from docker.local.mysql_servers import LEADER, Server
 from shared.errors import HistoryError, ServerGoneError, TopicLinkError

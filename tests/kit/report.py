@@ -13,16 +13,13 @@ from cdc_consumer.parity.model import (
     Evidence,
     KeyEvent,
     Kind,
-    Round,
-    Run,
-    Sample,
     SchemaDifference,
-    ServerFacts,
     Stage,
     TableName,
     TableResult,
     Undecided,
-)  # fmt: skip
+)
+from cdc_consumer.parity.run_model import Round, Run, Sample, ServerFacts
 
 ORDERS = TableName("shop", "orders")
 CUSTOMERS = TableName("shop", "customers")

@@ -13,17 +13,14 @@ from cdc_consumer.parity.model import (
     KeyEvent,
     Kind,
     Omission,
-    Round,
-    Run,
-    Sample,
     SchemaDifference,
-    ServerFacts,
     Stage,
     TableName,
     TableResult,
     Undecided,
     Verdict,
-)  # fmt: skip
+)
+from cdc_consumer.parity.run_model import Round, Run, Sample, ServerFacts
 from kit.report import BROKEN, HOSTILE, json_literal, text
 
 #: names as MySQL takes them, and some it would not

@@ -11,7 +11,8 @@ from cdc_consumer.parity.diagnosis.causes import cause_of
 from cdc_consumer.parity.diagnosis.patterns import Patterns
 from cdc_consumer.parity.diagnosis.stages import stage_of
 from cdc_consumer.parity.model import Difference, Shape, TableName
-from cdc_consumer.parity.witness.history import History, Traces
+from cdc_consumer.parity.witness.answers import Traces
+from cdc_consumer.parity.witness.history import History
 from cdc_consumer.parity.witness.row_keys import key_of
 from shared.errors import EventError, TopicError
 from shared.events import Position

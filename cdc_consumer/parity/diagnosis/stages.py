@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from cdc_consumer.parity.model import Difference, Shape, Stage
-from cdc_consumer.parity.witness.history import LAST_EVENTS, Trace, Traces
+from cdc_consumer.parity.witness.answers import Trace, Traces
+from cdc_consumer.parity.witness.history import LAST_EVENTS
 from cdc_consumer.parity.witness.row_keys import Literals, key_of
 from shared.events import Position
 from shared.topic.walk import Place, place

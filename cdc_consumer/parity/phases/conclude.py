@@ -10,13 +10,14 @@ from typing import NamedTuple
 from cdc_consumer.parity.diagnosis.explain import explained
 from cdc_consumer.parity.diagnosis.patterns import Patterns
 from cdc_consumer.parity.differences import FILE, without_values, write_difference
-from cdc_consumer.parity.model import Difference, Key, Omission, Run, Shape, TableName, TableResult, Undecided
+from cdc_consumer.parity.model import Difference, Key, Omission, Shape, TableName, TableResult, Undecided
 from cdc_consumer.parity.phases.find import settlement_of
 from cdc_consumer.parity.phases.plan import AuditPlan, positions
 from cdc_consumer.parity.phases.tools import Tools
 from cdc_consumer.parity.repair.apply import RepairResult
 from cdc_consumer.parity.repair.run import repair_follower, write_repair, write_schema_repair
 from cdc_consumer.parity.report.write import write_report
+from cdc_consumer.parity.run_model import Run
 from cdc_consumer.parity.spark.scan import Cluster
 from cdc_consumer.parity.state import State
 from shared.errors import AuditError

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from cdc_consumer.parity.model import COUNTED, SchemaDifference, TableName
+from cdc_consumer.parity.model import SchemaDifference, TableName
+from cdc_consumer.parity.run_model import COUNTED
 from cdc_consumer.parity.schema.compare import compare_schemas
 from cdc_consumer.parity.schema.read import Schema
 from cdc_consumer.parity.servers.connection import ServerConnection

@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cdc_consumer.parity.model import SchemaDifference, ServerFacts, Shape, TableName
+from cdc_consumer.parity.model import SchemaDifference, Shape, TableName
 from cdc_consumer.parity.phases.definitions import Definitions, define
 from cdc_consumer.parity.phases.tools import Tools
 from cdc_consumer.parity.rows.plan import Skipped, check_where, chosen, refuse_unknown, shape_of, shapes
+from cdc_consumer.parity.run_model import ServerFacts
 from cdc_consumer.parity.schema.read import read_schema
 from cdc_consumer.parity.servers.connection import ServerConnection
 from cdc_consumer.parity.servers.pair import Pair

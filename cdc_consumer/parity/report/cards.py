@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from itertools import islice
 
 from cdc_consumer.parity.differences import FILE
-from cdc_consumer.parity.model import Difference, KeyEvent, Run, TableName
+from cdc_consumer.parity.model import Difference, KeyEvent, TableName
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.marks import Segment, diff
 from cdc_consumer.parity.report.markup import Content, Html, join, tag
 from cdc_consumer.parity.report.overview import scroll
 from cdc_consumer.parity.report.tally import Group, Tally
 from cdc_consumer.parity.report.values import display
+from cdc_consumer.parity.run_model import Run
 
 #: cards of a group shown before the rest is folded
 _OPEN = 4

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from cdc_consumer.parity.differences import FILE
-from cdc_consumer.parity.model import Run, TableResult
+from cdc_consumer.parity.model import TableResult
 from cdc_consumer.parity.repair.files import REPAIR as ROW_REPAIR
 from cdc_consumer.parity.repair.files import SCHEMA as SCHEMA_REPAIR
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.tally import Tally, tally_of
 from cdc_consumer.parity.report.values import visible
+from cdc_consumer.parity.run_model import Run
 
 #: most lines it ever takes
 LINES = 15

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import median
 
-from cdc_consumer.parity.model import Run, Sample
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.markup import Html, tag
 from cdc_consumer.parity.report.overview import scroll
 from cdc_consumer.parity.report.svg import bar, timeline
 from cdc_consumer.parity.report.values import visible
+from cdc_consumer.parity.run_model import Run, Sample
 
 #: points of a timeline; longer runs show the highest value of each of so many parts
 _POINTS = 240

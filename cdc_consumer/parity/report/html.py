@@ -6,13 +6,13 @@ import base64
 import hashlib
 from importlib.resources import files
 
-from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.report import cards, words
 from cdc_consumer.parity.report.course import course, left_out
 from cdc_consumer.parity.report.markup import Html, tag
 from cdc_consumer.parity.report.overview import causes, headline, matrix, tables, tiles, verdict_tag
 from cdc_consumer.parity.report.schemas import schemas
 from cdc_consumer.parity.report.tally import Tally
+from cdc_consumer.parity.run_model import Run
 
 
 def page(run: Run, tally: Tally) -> str:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from cdc_consumer.parity.model import Kind, Run, TableName, TableResult, Verdict
+from cdc_consumer.parity.model import Kind, TableName, TableResult, Verdict
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.markup import Content, Html, join, tag
 from cdc_consumer.parity.report.svg import bar, strip
 from cdc_consumer.parity.report.tally import Cause, Tally
+from cdc_consumer.parity.run_model import Run
 
 #: reasons under the headline
 _REASONS = 3

@@ -36,9 +36,10 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, TypeAlias, get_args
 
-from cdc_consumer.parity.model import Kind, Run, TableName, TableResult, Verdict
+from cdc_consumer.parity.model import Kind, TableName, TableResult, Verdict
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.tally import Cause, Tally
+from cdc_consumer.parity.run_model import Run
 
 VERSION = 2
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from cdc_consumer.parity.model import COUNTED, Run, SchemaDifference
+from cdc_consumer.parity.model import SchemaDifference
 from cdc_consumer.parity.repair.files import SCHEMA
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.cards import segments
 from cdc_consumer.parity.report.marks import Segment, compare
 from cdc_consumer.parity.report.markup import Content, Html, tag
+from cdc_consumer.parity.run_model import COUNTED, Run
 
 #: things shown of one grade
 _SHOWN = 200

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cdc_consumer.parity.differences import FILE, read_differences
-from cdc_consumer.parity.model import Difference, Kind, Run, Stage, TableName
+from cdc_consumer.parity.model import Difference, Kind, Stage, TableName
+from cdc_consumer.parity.run_model import Run
 
 #: rows that the report shows of one group, of one table, and of all
 GROUP_CARDS = 40

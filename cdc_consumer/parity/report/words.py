@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timezone
 
-from cdc_consumer.parity.model import COUNTED, Evidence, Kind, Run, Stage, TableResult, Verdict
+from cdc_consumer.parity.model import Evidence, Kind, Stage, TableResult, Verdict
 from cdc_consumer.parity.report.tally import Cause, Tally
+from cdc_consumer.parity.run_model import COUNTED, Run
 
 KINDS: dict[Kind, str] = {
     "missing": "only the leader has the row",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.report.html import page
 from cdc_consumer.parity.report.run_json import run_json, schema_json
 from cdc_consumer.parity.report.tally import Tally, tally_of
+from cdc_consumer.parity.run_model import Run
 
 
 def write_report(run: Run, folder: Path) -> Tally:

@@ -16,7 +16,8 @@ from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.state import Suspect
 from cdc_consumer.parity.suspects.rows_by_key import HashedRow, RowsByKey, row_difference
-from cdc_consumer.parity.witness.history import UNKNOWN, History, Unknown, WireRow
+from cdc_consumer.parity.witness.answers import UNKNOWN, Unknown
+from cdc_consumer.parity.witness.history import History, WireRow
 from cdc_consumer.sql.predicates import exactly
 from shared.events import Position
 from shared.mysql import quote_name

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from cdc_consumer.parity.model import Evidence, Key, Round, Shape
+from cdc_consumer.parity.model import Evidence, Key, Shape
+from cdc_consumer.parity.run_model import Round
 from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.parity.servers.pair import Pair, Visible
 from cdc_consumer.parity.state import State, Suspect

@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from types import TracebackType
-from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from cdc_consumer.parity.model import Key, KeyEvent, Shape, TableName
+from cdc_consumer.parity.witness.answers import UNKNOWN, Touched, Trace, Traces, Unknown
 from cdc_consumer.parity.witness.row_keys import KeyIndex, Literals, RowReader, certain, changes
 from shared.errors import HistoryError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Value
@@ -33,50 +31,6 @@ LAST_EVENTS = 5
 MOST_KEYS = 1_000_000
 #: records searched for a last image: at first, and at most
 FIRST_RECORDS, MOST_RECORDS = 10_000, 1_000_000
-
-
-class Unknown(Enum):
-    """Of a row the topic does not tell."""
-
-    UNKNOWN = "unknown"
-
-
-UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Names rows that may have been written."""
-
-    keys: Mapping[TableName, set[Key]]
-    #: databases that a statement wrote: any of their rows may have changed
-    ddl: frozenset[str]
-    #: of `keys_since` only: tables with a row written whose key cannot be told, or without a key
-    untold: frozenset[TableName] = frozenset()
-
-
-class Trace(NamedTuple):
-    """Tells what one event did to one row."""
-
-    event: KeyEvent
-    #: the row in the order of the shape's columns; None where it was not there under its key
-    before: Literals | None
-    after: Literals | None
-
-
-@dataclass(frozen=True, slots=True)
-class Traces:
-    """Holds the last events of rows."""
-
-    #: oldest first, LAST_EVENTS at most
-    rows: Mapping[TableName, Mapping[Key, Sequence[Trace]]]
-    #: database -> the last statement that may have changed rows of it (any but CREATE), its operation "Query"
-    statements: Mapping[str, KeyEvent]
-    #: the topic was read from its first event on
-    complete: bool
-
-    def of(self, table: TableName, key: Key) -> Sequence[Trace]:
-        return self.rows.get(table, {}).get(key, ())
 
 
 class History:

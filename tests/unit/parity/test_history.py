@@ -15,7 +15,8 @@ from kit.events import EventLog, integer, string
 
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.witness import history
-from cdc_consumer.parity.witness.history import LAST_EVENTS, UNKNOWN, History, Key
+from cdc_consumer.parity.witness.answers import UNKNOWN
+from cdc_consumer.parity.witness.history import LAST_EVENTS, History, Key
 from cdc_consumer.parity.witness.row_keys import KeyIndex
 from shared.errors import EventError, HistoryError
 from shared.events import Position

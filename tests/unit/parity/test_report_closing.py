@@ -11,9 +11,9 @@ from kit.report import WRONGLY, differences, different_run, equal_run, undecided
 from kit.report_strategies import any_run
 
 from cdc_consumer.parity.differences import FILE, write_difference
-from cdc_consumer.parity.model import Run
 from cdc_consumer.parity.report.closing import LINES, closing
 from cdc_consumer.parity.report.write import write_report
+from cdc_consumer.parity.run_model import Run
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from kit.report import HOSTILE, ORDERS, different_run, equal_run, order, text, undecided_run
 from kit.report_strategies import any_run
 
-from cdc_consumer.parity.model import Difference, Evidence, Round, Run, Sample, TableName, TableResult
+from cdc_consumer.parity.model import Difference, Evidence, TableName, TableResult
 from cdc_consumer.parity.report import schemas
 from cdc_consumer.parity.report.html import page
 from cdc_consumer.parity.report.markup import Html, escape, tag
@@ -21,6 +21,7 @@ from cdc_consumer.parity.report.svg import strip_words, timeline
 from cdc_consumer.parity.report.tally import ALL_CARDS, GROUP_CARDS, TABLE_CARDS, tally
 from cdc_consumer.parity.report.values import harmless
 from cdc_consumer.parity.report.words import sentence
+from cdc_consumer.parity.run_model import Round, Run, Sample
 
 ELEMENTS = frozenset(
     re.findall(

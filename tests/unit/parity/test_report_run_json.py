@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from kit.report import different_run, equal_run, undecided_run
 from kit.report_strategies import any_run
 
-from cdc_consumer.parity.model import Kind, Run, Stage, Verdict
+from cdc_consumer.parity.model import Kind, Stage, Verdict
 from cdc_consumer.parity.report.run_json import run_json, schema_json
 from cdc_consumer.parity.report.tally import tally
+from cdc_consumer.parity.run_model import Run
 
 NUMBER = (int, float)
 NAME = {"database": str, "table": str}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cdc_consumer.parity.diagnosis.causes import cause_of
 from cdc_consumer.parity.diagnosis.stages import stage_of
 from cdc_consumer.parity.model import Column, Difference, Evidence, KeyEvent, Kind, Shape, TableName
-from cdc_consumer.parity.witness.history import LAST_EVENTS, Trace, Traces
+from cdc_consumer.parity.witness.answers import Trace, Traces
+from cdc_consumer.parity.witness.history import LAST_EVENTS
 from cdc_consumer.parity.witness.row_keys import key_of
 
 TABLE = TableName("db", "t")
