@@ -23,13 +23,14 @@ from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.binlog_event import EXAMINE, UNREADABLE, BinlogEvent, unreadable, way_past
 from cdc_producer.decode.gtids import read_transaction
-from cdc_producer.decode.query_event import QueryEvent, query_text, read_query, require_understood, rows_session
+from cdc_producer.decode.query_event import query_text, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
 from cdc_producer.decode.short import EVENTS, ROWS_INDEX, Short, read_short
 from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.resume import START_ANEW, Resume
+from cdc_producer.statements import Statements
 from shared.binlog_format import EventType
 from shared.errors import LeaderError, UnsupportedError
 from shared.events import (
@@ -37,16 +38,11 @@ from shared.events import (
     Draft,
     Heartbeat,
     Position,
-    Query,
     Transaction,
     heartbeat_json,
     query_json,
-    resource_uri,
 )
 from shared.filters import DatabaseFilter
-from shared.statements.create_table import empty_table
-from shared.statements.heads import read_statement, shown_sql
-from shared.values import UTF8_CHARSETS
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +50,6 @@ logger = logging.getLogger(__name__)
 DUMMY_TABLE = 0xFFFFFF
 #: the type of an event that may begin a short transaction, as it stands in its header
 SHORT_BEGINS = (bytes([EventType.GTID]), bytes([EventType.ANONYMOUS_GTID]))
-#: classes of statement that are not replicated: accounts are the follower's own, the others change no data
-NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY", "TRANSACTION"})
-#: what to do about a statement that was logged as text
-_AS_ROWS = "its session, or the leader, has binlog_format other than ROW: set it to ROW in both"
-#: kinds of statement whose head the leader writes anew, in utf8mb4, whatever the client's character set
-REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
 
 
 class Capture:
@@ -77,8 +67,8 @@ class Capture:
         #: the transaction in hand is the one that is left out
         self._leaving = False
         self._resource = resource
-        self._databases = databases
         self._facts = facts
+        self._statements = Statements(resource, databases, facts)
         self._tables = tables
         self._outgoing = outgoing
         self._resume = resume
@@ -105,7 +95,10 @@ class Capture:
         self._told = resume.position if resume.told else None
         #: when the leader began the file in hand (seconds since 1970); None before it has said so
         self._created: int | None = None
-        self._handlers: dict[int, Callable[[BinlogEvent], None]] = {
+        self._handlers = self._handled_types()
+
+    def _handled_types(self) -> dict[int, Callable[[BinlogEvent], None]]:
+        return {
             EventType.GTID: self._begin,
             EventType.ANONYMOUS_GTID: self._begin,
             EventType.GTID_TAGGED: self._begin,
@@ -312,61 +305,11 @@ class Capture:
 
     def _statement(self, event: BinlogEvent) -> None:
         """A statement that is more than a transaction's edge."""
-        query = read_query(event)
-        writes = self._writes(query, event.where())
-        inside, outside = self._databases.split(writes)
-        if inside and outside:
-            raise UnsupportedError(
-                f"statement at {event.where()} ({shown_sql(query.sql)}) writes {', '.join(inside)}, which the filter"
-                f" includes, and {', '.join(outside)}, which it does not; include all of them or none;"
-                f" {way_past(event.where())}"
-            )
-        sql_mode = query.session.get("sql_mode", 0)
-        creates_filled_table = bool(self._block) and empty_table(query.sql, sql_mode) is not None
-        if inside:
-            require_understood(query, event.where())
-            if self._block and not creates_filled_table:
-                raise UnsupportedError(
-                    f"statement at {event.where()} ({shown_sql(query.sql)}) changes rows as text and cannot be"
-                    f" replicated; {_AS_ROWS}; {way_past(event.where())}"
-                )
-            self._hold_query(query, tuple(inside), event)
+        captured = self._statements.read(event, in_block=bool(self._block))
+        if captured is not None:
+            self._hold(*captured, event)
         if not self._block:
             self._end(event)
-
-    def _writes(self, query: QueryEvent, where: str) -> tuple[str, ...]:
-        """Databases the statement writes: as the leader recorded them, else as its text says."""
-        if query.updated is not None and not any(name in self._databases for name in query.updated):
-            return query.updated
-        charset = self._facts.charsets[query.session.get("character_set_client", 255)].name
-        try:
-            statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database, charset)
-        except UnsupportedError as error:
-            if query.updated is None:
-                raise UnsupportedError(f"statement at {where}: {error}") from None
-            return query.updated
-        if statement.kind == "DML" and query.updated is None:
-            raise UnsupportedError(
-                f"statement at {where} ({shown_sql(query.sql)}) may change rows of any database, as text, and cannot be"
-                f" replicated; {_AS_ROWS}; {way_past(where)}"
-            )
-        if statement.kind in NOT_REPLICATED:
-            return ()
-        rewritten = statement.kind in REWRITTEN and statement.verb in ("CREATE", "ALTER")
-        if rewritten and charset not in UTF8_CHARSETS and not query.sql.isascii():
-            raise UnsupportedError(
-                f"statement at {where} ({shown_sql(query.sql)}) creates a {statement.kind.lower()} from a client"
-                f" of character set {charset}, and the leader logged names in utf8mb4 and the rest in that character"
-                f" set, so it cannot be read for certain; run it again from a utf8mb4 client; {way_past(where)}"
-            )
-        return statement.databases if query.updated is None else query.updated
-
-    def _hold_query(self, query: QueryEvent, writes: tuple[str, ...], event: BinlogEvent) -> None:
-        if self._facts.lower_case_table_names:
-            query.session["lower_case_table_names"] = self._facts.lower_case_table_names
-        uri = json_string(resource_uri(self._resource, writes[0]))
-        json = query_json(Query(query.sql, query.database, writes, query.session))
-        self._hold(uri, Operation(json), event)
 
     def _table_map(self, event: BinlogEvent) -> None:
         self._maps[int.from_bytes(event.body[:6], "little")] = self._tables.table(event), event

@@ -1,0 +1,92 @@
+"""Reads the statements that a binlog holds as text, and decides which of them are replicated."""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring as json_string
+
+from cdc_producer.decode.binlog_event import BinlogEvent, way_past
+from cdc_producer.decode.query_event import QueryEvent, read_query, require_understood
+from cdc_producer.decode.rows_event import Operation
+from cdc_producer.leader import LeaderFacts
+from shared.errors import UnsupportedError
+from shared.events import Query, query_json, resource_uri
+from shared.filters import DatabaseFilter
+from shared.statements.create_table import empty_table
+from shared.statements.heads import read_statement, shown_sql
+from shared.values import UTF8_CHARSETS
+
+#: classes of statement that are not replicated: accounts are the follower's own, the others change no data
+NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY", "TRANSACTION"})
+#: what to do about a statement that was logged as text
+_AS_ROWS = "its session, or the leader, has binlog_format other than ROW: set it to ROW in both"
+#: kinds of statement whose head the leader writes anew, in utf8mb4, whatever the client's character set
+REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
+
+
+class Statements:
+    """Makes operations of the statements that write included databases."""
+
+    def __init__(self, resource: str, databases: DatabaseFilter, facts: LeaderFacts) -> None:
+        """`resource` is the profile's mysql_resource_name."""
+        self._resource = resource
+        self._databases = databases
+        self._facts = facts
+
+    def read(self, event: BinlogEvent, *, in_block: bool) -> tuple[str, Operation] | None:
+        """Return the key `uri` as JSON and the operation; None for a statement that is not replicated.
+
+        `in_block` says that it stands between BEGIN and COMMIT. Raises UnsupportedError.
+        """
+        query = read_query(event)
+        writes = self._writes(query, event.where())
+        inside, outside = self._databases.split(writes)
+        if inside and outside:
+            raise UnsupportedError(
+                f"statement at {event.where()} ({shown_sql(query.sql)}) writes {', '.join(inside)}, which the filter"
+                f" includes, and {', '.join(outside)}, which it does not; include all of them or none;"
+                f" {way_past(event.where())}"
+            )
+        sql_mode = query.session.get("sql_mode", 0)
+        creates_filled_table = in_block and empty_table(query.sql, sql_mode) is not None
+        if inside:
+            require_understood(query, event.where())
+            if in_block and not creates_filled_table:
+                raise UnsupportedError(
+                    f"statement at {event.where()} ({shown_sql(query.sql)}) changes rows as text and cannot be"
+                    f" replicated; {_AS_ROWS}; {way_past(event.where())}"
+                )
+            return self._operation(query, tuple(inside))
+        return None
+
+    def _writes(self, query: QueryEvent, where: str) -> tuple[str, ...]:
+        """Databases the statement writes: as the leader recorded them, else as its text says."""
+        if query.updated is not None and not any(name in self._databases for name in query.updated):
+            return query.updated
+        charset = self._facts.charsets[query.session.get("character_set_client", 255)].name
+        try:
+            statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database, charset)
+        except UnsupportedError as error:
+            if query.updated is None:
+                raise UnsupportedError(f"statement at {where}: {error}") from None
+            return query.updated
+        if statement.kind == "DML" and query.updated is None:
+            raise UnsupportedError(
+                f"statement at {where} ({shown_sql(query.sql)}) may change rows of any database, as text, and cannot be"
+                f" replicated; {_AS_ROWS}; {way_past(where)}"
+            )
+        if statement.kind in NOT_REPLICATED:
+            return ()
+        rewritten = statement.kind in REWRITTEN and statement.verb in ("CREATE", "ALTER")
+        if rewritten and charset not in UTF8_CHARSETS and not query.sql.isascii():
+            raise UnsupportedError(
+                f"statement at {where} ({shown_sql(query.sql)}) creates a {statement.kind.lower()} from a client"
+                f" of character set {charset}, and the leader logged names in utf8mb4 and the rest in that character"
+                f" set, so it cannot be read for certain; run it again from a utf8mb4 client; {way_past(where)}"
+            )
+        return statement.databases if query.updated is None else query.updated
+
+    def _operation(self, query: QueryEvent, writes: tuple[str, ...]) -> tuple[str, Operation]:
+        if self._facts.lower_case_table_names:
+            query.session["lower_case_table_names"] = self._facts.lower_case_table_names
+        uri = json_string(resource_uri(self._resource, writes[0]))
+        return uri, Operation(query_json(Query(query.sql, query.database, writes, query.session)))
