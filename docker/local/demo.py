@@ -225,11 +225,20 @@ class Demo:
             script.chmod(0o755)
             print(f"  {script} {DATABASE}")
         with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                for line in self.events(0.5):
-                    print(dim(line))
-                self.check_programs()
+            self.watch()
         print()
+
+    def watch(self) -> None:
+        """Show what passes, without end; a program that ends is told, and what it leaves stays to be looked at."""
+        ended: set[str] = set()
+        while True:
+            for line in self.events(0.5):
+                print(dim(line))
+            for name, program in self.programs.items():
+                if name not in ended and not program.running:
+                    ended.add(name)
+                    print(f"{name} ended with status {program.status}; the rest stays up in {self.folder}")
+                    print(program.tail())
 
     def stop(self) -> None:
         """Send SIGTERM to both programs, and end the servers. Raises DemoError when a program minds."""
