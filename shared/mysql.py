@@ -180,20 +180,23 @@ def _encryption(tls: DatabaseTls | None) -> dict[str, Any]:
     return {"ssl": tls.context()}
 
 
-def send(connection: Any, packet: bytes) -> None:
+def send(connection: Any, packet: bytes) -> int:
     """Send statements without waiting for their results, which `results` then gives, packet by packet.
 
-    This is the half of PyMySQL's `query` that sends; it has no public name.
+    Return the number of the first piece of the answer: it goes on from the pieces of the packet, of which there are
+    more than one from 16 MB on. This is the half of PyMySQL's `query` that sends; it has no public name.
     """
     connection._execute_command(COMMAND.COM_QUERY, packet)
+    piece: int = connection._next_seq_id
+    return piece
 
 
-def results(connection: Any, statements: int) -> Iterator[tuple[int, int]]:
+def results(connection: Any, statements: int, piece: int) -> Iterator[tuple[int, int]]:
     """Yield the rows matched and the warnings of each of the statements that the next packet held.
 
-    Answers come in the order of the packets; each one counts its own pieces from 1 on, which PyMySQL checks.
+    Answers come in the order of the packets; `piece` is what `send` returned for this one, which PyMySQL checks.
     """
-    connection._next_seq_id = 1
+    connection._next_seq_id = piece
     for _ in range(statements):
         yield connection.next_result(), connection._result.warning_count
 

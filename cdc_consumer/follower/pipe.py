@@ -72,8 +72,8 @@ class Pipe:
         self._queue: list[str] = []
         self._queued: list[ResultCheck] = []
         self._size = 0
-        #: packets sent whose results were not read
-        self._under_way: deque[list[ResultCheck]] = deque()
+        #: packets sent whose results were not read: what they must be, and the number of the first piece of the answer
+        self._under_way: deque[tuple[list[ResultCheck], int]] = deque()
         #: the last of them ends with a transaction of `chain`
         self._chained = False
         #: the COMMIT that waits for the results of what is sent
@@ -131,10 +131,9 @@ class Pipe:
         if len(packet) >= self._max_packet:
             raise too_large(len(packet), self._max_packet, self._queued[-1].about)
         sent, self._queue, self._queued, self._size = self._queued, [], [], 0
-        self._under_way.append(sent)
         self._chained = False
         with self._talking(lambda: sent[0].about):
-            mysql.send(self._connection, packet)
+            self._under_way.append((sent, mysql.send(self._connection, packet)))
 
     def retract(self) -> None:
         """Drop what is queued and was not sent; a COMMIT that waits is not queued."""
@@ -161,9 +160,9 @@ class Pipe:
             raise too_large(len(sql), self._max_packet, about)
         with self._talking(lambda: about):
             mysql.allow_several(self._connection, False)
-            mysql.send(self._connection, sql)
+            piece = mysql.send(self._connection, sql)
             try:
-                list(mysql.results(self._connection, 1))
+                list(mysql.results(self._connection, 1, piece))
             except mysql.MySQLError as error:
                 # a refusal of the only statement leaves the session as it was
                 if not mysql.is_link_error(error):
@@ -174,10 +173,10 @@ class Pipe:
 
     def _judge(self) -> None:
         """Read and judge the results of the oldest packet under way."""
-        sent = self._under_way.popleft()
+        sent, piece = self._under_way.popleft()
         check = sent[0]
         with self._talking(lambda: check.about):
-            results = mysql.results(self._connection, len(sent))
+            results = mysql.results(self._connection, len(sent), piece)
             for check in sent:
                 rows, warnings = next(results)
                 if check.rows is not None and rows != check.rows:
