@@ -96,7 +96,7 @@ class FollowerTables:
                 f"table {database}.{name} does not exist on the follower; create it there as it was on the leader,"
                 f" {WAY_PAST}"
             )
-        self._refuse_engine(where, f"{quote_name(database)}.{quote_name(name)}")
+        self._refuse_other_storage(where, f"{quote_name(database)}.{quote_name(name)}")
         self._refuse_triggers(database, name)
         key = self._ask(
             "SELECT COLUMN_NAME FROM information_schema.STATISTICS"
@@ -110,17 +110,22 @@ class FollowerTables:
             database, name, {row[0]: _column(*row) for row in columns}, tuple(row[0] for row in key), bool(itself)
         )
 
-    def _refuse_engine(self, where: str, table: str) -> None:
-        engines = self._ask(
-            "SELECT t.ENGINE FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e"
-            f" ON e.ENGINE = t.ENGINE WHERE {where} AND t.TABLE_TYPE = 'BASE TABLE'"
-            " AND COALESCE(e.TRANSACTIONS, 'NO') <> 'YES'"
-        )
-        for (engine,) in engines:
-            raise DivergedError(
-                f"table {table} of the follower is stored by {engine}, which cannot write it in one transaction"
-                f" with the position; run on the follower: ALTER TABLE {table} ENGINE=InnoDB"
-            )
+    def _refuse_other_storage(self, where: str, table: str) -> None:
+        """Refuse all but InnoDB's base tables: rows given to a view would be written to tables it does not name."""
+        found = self._ask(f"SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {where}")
+        for kind, engine in found:
+            if kind != "BASE TABLE":
+                raise DivergedError(
+                    f"{table} of the follower is a {kind}, and the leader's rows are those of a table; drop it on the"
+                    f" follower and create the leader's table in its place, {WAY_PAST}"
+                )
+            if engine != "InnoDB":
+                raise DivergedError(
+                    f"table {table} of the follower is stored by {engine}, which cannot write it in one transaction"
+                    f" with the position; run on the follower: ALTER TABLE {table} ENGINE=InnoDB"
+                )
+        if not found:
+            raise DivergedError(f"table {table} went away on the follower while it was looked at; start again")
 
     def _refuse_triggers(self, database: str, name: str) -> None:
         triggers = self._ask(

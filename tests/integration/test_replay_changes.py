@@ -325,6 +325,20 @@ def test_a_record_that_contradicts_itself_stops(replication: Replication, change
     assert replication.follower.value(f"SELECT COUNT(*) FROM {replication.database}.t") == 0
 
 
+def test_a_view_is_given_no_rows(replication: Replication) -> None:
+    """Neither as binlog events nor as SQL: they would be written to a table that nobody named."""
+    replication.play(f"CREATE TABLE t {TABLE}")
+    replication.replicate()
+    replication.follower.execute(
+        "SET sql_log_bin = 0", "RENAME TABLE t TO behind", "CREATE VIEW t AS SELECT * FROM behind",
+        database=replication.database,
+    )  # fmt: skip
+    replication.play("INSERT INTO t VALUES (1, 'a')")
+    assert replication.produce().returncode == 0
+    assert_refused(replication.consume(), "of the follower is a VIEW")
+    assert replication.follower.value(f"SELECT COUNT(*) FROM {replication.database}.behind") == 0
+
+
 def test_rows_that_the_follower_passed_over_stop(replication: Replication) -> None:
     """The event tells of two rows, and the session counts one."""
     replication.play(f"CREATE TABLE t {TABLE}", "INSERT INTO t VALUES (1, 'a')")
