@@ -65,7 +65,21 @@ class QueryReplay:
                 f"{reading.about} writes databases of which some take part in replication ({', '.join(inside)}) and"
                 f" some do not ({', '.join(outside)}); change the filters to include all or none"
             )
+        if inside:
+            self._refuse_references(reading)
         return bool(inside)
+
+    def _refuse_references(self, reading: QueryReading) -> None:
+        """Refuse a foreign key to a table outside the filter: it would read, lock and hold what is none of ours."""
+        folds = self._facts.lower_case_table_names != 0
+        named = [name.lower() if folds else name for name in reading.references]
+        _, outside = self._databases.split(named)
+        if outside:
+            raise FollowerError(
+                f"{reading.about} makes a foreign key to a table of {', '.join(outside)}, which takes no part in"
+                f" replication; change the filters to include it, {WAY_PAST} (--instead FILE may make the table"
+                " without that key)"
+            )
 
     def _wanted(self, reading: QueryReading) -> bool:
         statement, about = reading.statement, reading.about

@@ -13,7 +13,7 @@ from cdc_consumer.sql.session import UTF8MB4, of_query
 from shared.errors import EventError, FollowerError, UnsupportedError
 from shared.events import Query
 from shared.mysql import quote_name
-from shared.statements.create_table import reaching_words
+from shared.statements.create_table import reaching_words, referenced_databases
 from shared.statements.heads import Statement, read_statement, shown_sql
 from shared.statements.tokens import Tokens, Unreadable
 
@@ -36,6 +36,8 @@ class QueryReading(NamedTuple):
     statement: Statement
     #: the session's variables as SQL
     settings: dict[str, str]
+    #: databases that foreign keys in its text name
+    references: tuple[str, ...]
     #: it, in words for errors
     about: str
 
@@ -49,7 +51,13 @@ def read_query(query: Query, sequence: int, facts: Facts) -> QueryReading:
         charset = facts.charsets[query.session.get("character_set_client", int(UTF8MB4))]
         statement = read_statement(query.sql, sql_mode, query.database, charset, facts.number)
         sql = _owned(query, sql_mode, charset) if (statement.verb, statement.kind) == ("ALTER", "EVENT") else query.sql
-        reaching = reaching_words(query.sql, sql_mode, charset, facts.number) if statement.kind == "TABLE" else ""
+        reaching = ""
+        references: tuple[str, ...] = ()
+        if statement.kind == "TABLE":
+            # a table with rows behind it is created in utf8mb4, whatever the client is said to speak
+            spoken = charset if statement.empty is None else "utf8mb4"
+            reaching = reaching_words(query.sql, sql_mode, spoken, facts.number)
+            references = referenced_databases(query.sql, sql_mode, spoken, facts.number)
     except KeyError as error:
         raise FollowerError(
             f"{about} cannot be replayed: the follower, MySQL {facts.version}, does not know the collation {error} of"
@@ -69,7 +77,7 @@ def read_query(query: Query, sequence: int, facts: Facts) -> QueryReading:
             " a statement"
         )
     _require_agreement(query, statement, about)
-    return QueryReading(query, sql, statement, settings, about)
+    return QueryReading(query, sql, statement, settings, references, about)
 
 
 def _require_agreement(query: Query, statement: Statement, about: str) -> None:

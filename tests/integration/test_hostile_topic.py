@@ -58,6 +58,8 @@ HOSTILE = [
     ("CREATE TABLE z VALUES ROW(SLEEP(20))", "with VALUES ROW it reaches beyond"),
     ("CREATE TABLE z (a INT) ENGINE=MRG_MYISAM UNION=({v}.x)", "with UNION it reaches beyond"),
     ("ALTER TABLE t UNION=({v}.x)", "with UNION it reaches beyond"),
+    ("ALTER TABLE t ADD FOREIGN KEY (id) REFERENCES {v}.x (a)", "foreign key to a table of test_"),
+    ("CREATE TABLE z (a INT REFERENCES `{v}`.x (a))", "with cdc-consumer --skip"),
 ]
 
 
