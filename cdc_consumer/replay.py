@@ -229,7 +229,7 @@ class Attempt:
             worker.commit(mark_of(event, step.offset))
 
     def _apply_changes(self, step: Step, rows: Rows, changes: Changes, count: int, record: Record) -> None:
-        """The same by the leader's own binlog events, where the follower takes them; `rows` tells only the table."""
+        """Apply rows by the leader's own binlog events, where the follower takes them; `rows` tells only the table."""
         event, worker = step.event, self._worker
         told = (rows.kind, rows.database.encode(), rows.table.encode())
         if told != (changes.kind, changes.database, changes.table):

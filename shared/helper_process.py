@@ -47,7 +47,7 @@ class HelperProcess:
         self._process.kill()
 
     def close(self) -> None:
-        """End it, and what is on its way in the pipes."""
+        """End the process; what is still on its way in the pipes is lost."""
         self.kill()
         self.wait()
         self.input.close()

@@ -13,7 +13,7 @@ ADVANCE_SECONDS = 1.0
 
 
 class OwnTables:
-    """Writes them over the session of one worker, between its transactions and outside the binlog.
+    """Writes the system's own tables over the session of one worker, between its transactions and outside the binlog.
 
     Only the position of a transaction with rows is written elsewhere: by the worker, inside that very transaction.
     """

@@ -118,7 +118,7 @@ class Pipe:
         self._send(under_way=0)
 
     def _send(self, under_way: int) -> None:
-        """The same, but so many packets may stay under way."""
+        """Judge what is under way, down to `under_way` packets, then send what is queued."""
         while len(self._under_way) > under_way:
             self._judge()
         if self._commit is not None:

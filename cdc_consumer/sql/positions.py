@@ -133,7 +133,7 @@ class PositionTables:
         return f"SELECT link FROM {self.position} WHERE {self._row}"
 
     def read(self) -> str:
-        """Its row becomes a Mark by `mark_from`."""
+        """Return the query for the row of the position, which `mark_from` makes a Mark."""
         return (
             "SELECT topic_offset, sequence, leader_file, leader_offset, gtid,"
             " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', committed_at)"

@@ -89,7 +89,7 @@ class TableDecoders:
         return table
 
     def _takes_part(self, body: bytes) -> bool:
-        """By its name alone, so that nothing is kept of a table that is left out."""
+        """Decide by the database's name alone, so that nothing is kept of a table that is left out."""
         name = body[9 : 9 + body[8]]
         included = self._included.get(name)
         if included is None:

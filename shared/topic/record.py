@@ -93,7 +93,7 @@ def form_of(key: bytes) -> int:
 
 
 def _checksum(value: bytes, rest: bytes | memoryview) -> int:
-    """It begins with the length, so that no byte passes from one to the other unseen."""
+    """Compute the CRC-32, begun with the value's length, so that no byte passes from value to key unseen."""
     return zlib.crc32(rest, zlib.crc32(value, len(value) & 0xFFFFFFFF))
 
 

@@ -43,7 +43,7 @@ def by_need(nodes: Iterable[Node], needs: Callable[[Node], Iterable[Node]]) -> I
 
 
 def _cut(path: list[Node], node: Node, done: set[Node]) -> tuple[Node, ...]:
-    """Take the end of the path off, from this node on."""
+    """Remove the nodes of the path from `node` to its end, and return them in order."""
     together = []
     while node not in done:
         together.append(path.pop())

@@ -1,4 +1,4 @@
-"""Steps in an order that runs."""
+"""Puts the steps that mend a schema into an order in which each finds what it needs."""
 
 from __future__ import annotations
 

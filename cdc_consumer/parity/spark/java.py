@@ -40,7 +40,7 @@ class Java:
 
     @property
     def slow_to_end(self) -> bool:
-        """It has more to do than to go: executors of a cluster to tell, or an archive to write."""
+        """Is true when Java has something to do before it ends: tell a cluster's executors, or write its archive."""
         return self.process is None or self.archiving
 
     def end(self) -> None:
