@@ -155,6 +155,6 @@ def test_makefile_names_each_command() -> None:
     """`make` alone lists what there is."""
     shown = subprocess.run(["make", "-C", str(ROOT), "-s"], capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in shown.splitlines()] == [
-        "help", "setup", "demo", "test", "lint", "type", "bench", "clean",
+        "help", "setup", "demo", "test", "trial", "lint", "type", "fuzz", "bench", "clean",
     ]  # fmt: skip
     assert os.access(ROOT / ".ci/run", os.X_OK)
