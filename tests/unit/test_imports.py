@@ -79,6 +79,12 @@ def test_the_table_above_is_true(library: str) -> None:
         assert library in {name.partition(".")[0] for name in imported(ROOT / file)}, f"{file} does not use {library}"
 
 
+def test_every_folder_is_installed() -> None:
+    """A package that is not listed is missing after `pip install .`, and nowhere else."""
+    listed = tomli.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted({".".join(path.parent.relative_to(ROOT).parts) for path in FILES})
+
+
 def test_every_dependency_is_used() -> None:
     project = tomli.loads((ROOT / "pyproject.toml").read_text())["project"]
     for dependency in [*project["dependencies"], *project["optional-dependencies"]["parity"]]:
