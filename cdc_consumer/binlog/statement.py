@@ -66,14 +66,6 @@ class ChangesStatement:
         self._changes.append(changes)
         self.size += changes.size
 
-    def extended(self, other: ChangesStatement) -> bool:
-        """Add all changes of another statement and return True, or none and False where one cannot be added."""
-        if not all(map(self.takes, other._changes)):
-            return False
-        for changes in other._changes:
-            self.add(changes)
-        return True
-
     def sql(self) -> str:
         """Return the statement."""
         last = len(self._changes) - 1
