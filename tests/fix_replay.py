@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.events import EventLog, consumer_profile
+from kit.events import EventLog, consumer_profile, integer, string
 
 from cdc_consumer.replay import replay
 from docker.local.mysql_servers import Server
 from shared.profile import Filters
+
+#: of the table most tests write
+COLUMNS = ("id", "name")
+
+
+def row(number: int | None, name: str | None = "x") -> list[Any]:
+    """A row of that table."""
+    return [integer(number), string(name)]
 
 
 class Stage:
@@ -38,6 +46,16 @@ class Stage:
         """Run the consumer up to the end of the topic; `database` are keys of the profile's [database]."""
         profile = consumer_profile(self.server, self.log, self.system, self.filters, **database)
         replay(profile, stop, exit_at_end=True)
+
+    def profile(self, folder: Path) -> Path:
+        """Write the profile of a consumer that is run as a program."""
+        path = folder / "p.toml"
+        path.write_text(
+            f'[database]\nhost = "{self.server.host}"\nport = {self.server.port}\nuser = "root"\n'
+            f'system_database = "{self.system}"\n[filters]\nexclude_dbs = []\n'
+            f'[topic]\nname = "{self.log.settings.name}"\npath = "{self.log.settings.path}"\n'
+        )
+        return path
 
     def rows(self, table: str = "t", columns: str = "*") -> list[tuple[Any, ...]]:
         return self.server.execute(f"SELECT {columns} FROM {self.database}.{table} ORDER BY 1")
