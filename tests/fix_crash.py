@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--audits", type=int, default=1, help="how many of a busy leader, undamaged and damaged (%(default)s)"
     )
     group.addoption("--every-byte", action="store_true", help="alter every byte of a topic, not a sample of them")
+    group.addoption("--minute", action="store_true", help="wait where MySQL looks once a minute, and do not kill it")
     group.addoption("--seed", type=int, help="of the random tests; each failure prints it")
 
 
@@ -38,6 +39,11 @@ def every_byte(pytestconfig: pytest.Config) -> bool:
 @pytest.fixture
 def audits(pytestconfig: pytest.Config) -> int:
     return int(pytestconfig.getoption("audits"))
+
+
+@pytest.fixture
+def minute(pytestconfig: pytest.Config) -> bool:
+    return bool(pytestconfig.getoption("minute"))
 
 
 @pytest.fixture

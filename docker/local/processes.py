@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,6 +123,38 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
         for found in arrived:
             signal.raise_signal(found)
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt on Ctrl-C, and on a polite kill, and remembers that it did.
+
+    What is raised while Python cleans up after itself, as it does all the time while it imports, is dropped. Whoever
+    goes on for long therefore calls `check` now and then.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def listen(self) -> None:
+        """Take the two signals from now on."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._arrived)
+        told = sys.unraisablehook
+        # `check` raises it again
+        sys.unraisablehook = lambda found: None if found.exc_type is KeyboardInterrupt else told(found)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt when one of them has arrived."""
+        if self.seen:
+            raise KeyboardInterrupt
+
+    def _arrived(self, *_: object) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+
+#: those of this process
+interrupts = Interrupts()
 
 
 @atexit.register

@@ -9,6 +9,7 @@ from fix_replication import Replicate, Replication, assert_refused
 from kit.faults import holding, session, wait_for_statement
 from kit.helpers import wait_until
 from kit.programs import Program
+from kit.topic import CLUSTER
 from kit.topic_audit import assert_whole
 
 
@@ -84,7 +85,7 @@ def test_consumer_inside_a_transaction(running: Replication, session_too: bool) 
     before = running.sequence()
     with holding(running.follower, f"SELECT * FROM {running.database}.u FOR UPDATE"):
         running.play("BEGIN", "INSERT INTO t VALUES (1, 'x')", "UPDATE u SET b = 'zwei' WHERE a = 2", "COMMIT")
-        wait_for_statement(running, "UPDATE%zwei", "BINLOG")
+        wait_for_statement(running, "UPDATE%zwei", "INSERT%zwei", "BINLOG")
         if session_too:
             kill_with_session(running)
         else:
@@ -97,24 +98,24 @@ def test_consumer_inside_a_transaction(running: Replication, session_too: bool) 
     running.same()
 
 
-def kill_often(program: Program, progress: Callable[[], int], least: int, whole: int) -> None:
-    """Kill a program each time `progress` has grown by `least`; at least once before it is `whole`."""
-    for number in range(4):
+def kill_on_the_way(program: Program, until: str, calls: int, progress: Callable[[], int], whole: int) -> None:
+    """Kill a program three times when it has made some progress; it is held, so that it never is `whole`."""
+    for _ in range(3):
         before = progress()
-        if number and before >= whole:
-            break
-        program.start()
-        wanted = min(before + least, whole)
-        wait_until(lambda wanted=wanted: progress() >= wanted, "it works", alive=[program], pause=0.002)  # type: ignore[misc]
+        program.start(until=until, calls=calls)
+        wait_until(lambda before=before: progress() > before, "it works", alive=[program])  # type: ignore[misc]
         program.kill()
-        assert number or progress() < whole, "it was killed too late to prove anything"
+        assert progress() < whole, "it was killed too late to prove anything"
 
 
-#: thousands of transactions of one row
+#: brings a batch to the topic, which is some MB at most
+APPEND = f"shared.topic.{'embedded:Embedded' if CLUSTER is None else 'fluvio_topic:Fluvio'}Writer.append"
+#: thousands of transactions of one row, wide enough that the producer appends several times
 FILL = (
-    "CREATE PROCEDURE fill () BEGIN DECLARE i INT DEFAULT 0; WHILE i < 2000 DO"
-    " INSERT INTO t VALUES (i, 'x'); UPDATE t SET b = NULL WHERE a = i; DELETE FROM t WHERE a = i - 5; SET i = i + 1;"
-    " END WHILE; END",
+    "CREATE TABLE w (a INT PRIMARY KEY, b VARCHAR(6000))",
+    "CREATE PROCEDURE fill () BEGIN DECLARE i INT DEFAULT 0; WHILE i < 700 DO"
+    " INSERT INTO w VALUES (i, REPEAT('x', 6000)); UPDATE w SET b = NULL WHERE a = i; DELETE FROM w WHERE a = i - 5;"
+    " SET i = i + 1; END WHILE; END",
     "CALL fill()",
 )
 
@@ -124,15 +125,15 @@ def test_between_two_transactions(running: Replication) -> None:
     assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
     start = running.last()[0]
     running.play(*FILL)
-    kill_often(running.producer, lambda: running.last()[0], 300, start + 5900)
+    kill_on_the_way(running.producer, APPEND, 1, lambda: running.last()[0], start + 2000)
     assert running.produce().returncode == 0
     assert_whole(running.records())
-    kill_often(running.consumer, running.sequence, 100, start + 5900)
+    kill_on_the_way(running.consumer, "cdc_consumer.follower.worker:Worker.commit", 200, running.sequence, start + 2000)
     assert running.consume().returncode == 0
     running.same()
 
 
-ROWS = 200_000
+ROWS = 80_000
 #: a transaction of so many rows, and one after it
 HUGE = (
     "SET cte_max_recursion_depth = 1000000",
@@ -155,14 +156,15 @@ def test_inside_a_huge_transaction(running: Replication) -> None:
     assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
     running.play(*HUGE)
     start = running.last()[0]
-    kill_often(running.producer, lambda: offset_inside(running, start), 1, BEHIND)
+    kill_on_the_way(running.producer, APPEND, 1, lambda: offset_inside(running, start), BEHIND)
     assert running.produce().returncode == 0
     assert_whole(running.records())
 
     modified = "SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx"
     applied = running.sequence()
-    for _ in range(2):
-        running.consumer.start()
+    for part in (0.5, 0.8):
+        calls = int(part * (running.last()[1]["sequence"] - applied))
+        running.consumer.start(until="cdc_consumer.replay:Attempt._apply", calls=calls)
         # the server answers anew only when it was not asked for a tenth of a second
         wait_until(lambda: running.follower.value(modified) > ROWS // 20, "it writes rows", pause=0.11)
         running.consumer.kill()
@@ -177,8 +179,8 @@ def test_other_filters_inside_a_transaction(running: Replication) -> None:
     assert (running.producer.stop(), running.consumer.stop()) == (0, 0)
     running.play(*HUGE)
     start = running.last()[0]
-    running.producer.start()
-    wait_until(lambda: running.last()[0] > start, "it is inside", alive=[running.producer], pause=0.002)
+    running.producer.start(until=APPEND)
+    wait_until(lambda: running.last()[0] > start, "it is inside", alive=[running.producer])
     running.producer.kill()
     profile = running.profiles.producer
     words = profile.read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,11 +11,16 @@ from typing import Any, NamedTuple
 
 from docker.local.mysql_servers import Server
 from docker.local.processes import Child
-from kit.topic import topic_table
+from kit.forked import Preloaded
+from kit.preloaded import LATE, Death
+from kit.topic import toml_value, topic_table
 
 ROOT = Path(__file__).resolve().parents[2]
 #: the programs are run from this working copy, installed or not
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+KILL_AT = str(ROOT / "tests/kit/kill_at.py")
+#: programs of which a run is a fork
+_preloaded: dict[str, Preloaded] = {}
 
 
 class Program:
@@ -26,15 +30,23 @@ class Program:
         """`module` is "cdc_producer" or "cdc_consumer"; the log is next to the profile."""
         self.command = _command(module, profile, arguments)
         self.log = profile.with_name(f"{profile.stem}.{module}.log")
-        self._environment = {**ENVIRONMENT, **(env or {})}
+        self._module = module
+        self._env = env
         self._child: Child | None = None
 
-    def start(self) -> Program:
+    def start(self, *, until: str | None = None, calls: int = 1) -> Program:
+        """Start it; `until`: it stands still after so many calls of this function, "module:Class.name", to be killed."""
         assert not self.running, f"{self} is running"
-        self._child = Child(self.command, self.log, env=self._environment)
+        death = None if until is None else (until, "stop", calls)
+        preloaded = _preloading(self._module, self._env)
+        if preloaded is not None:
+            self._child = preloaded.start(self.command[3:], self.log, death)
+        else:
+            command = _dying(self.command, death)
+            self._child = Child(command, self.log, env={**ENVIRONMENT, **(self._env or {})})
         return self
 
-    def stop(self, timeout: float = 30.0) -> int:
+    def stop(self, timeout: float = 90.0) -> int:
         """SIGTERM; returns the exit status, also of a program that has ended by itself."""
         assert self._child is not None, f"{self} was never started"
         return self._child.stop(timeout)
@@ -44,7 +56,7 @@ class Program:
         if self._child is not None:
             self._child.kill()
 
-    def wait(self, timeout: float = 30.0) -> int:
+    def wait(self, timeout: float = 90.0) -> int:
         """Wait until it ends by itself; returns the exit status."""
         assert self._child is not None, f"{self} was never started"
         return self._child.wait(timeout)
@@ -78,11 +90,15 @@ class Program:
 
 
 def run_program(
-    module: str, profile: Path, *arguments: str, timeout: float = 60.0, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end. Raises subprocess.TimeoutExpired, which holds what it wrote."""
+    module: str, profile: Path, *arguments: str, timeout: float = 180.0, env: Mapping[str, str] | None = None,
+    death: Death | None = None,
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Run a program to its end, or until its death. Raises subprocess.TimeoutExpired, which holds what it wrote."""
+    preloaded = _preloading(module, env)
+    if preloaded is not None:
+        return preloaded.run([str(profile), *arguments], timeout, death)
     return subprocess.run(
-        _command(module, profile, arguments),
+        _dying(_command(module, profile, arguments), death),
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -92,8 +108,22 @@ def run_program(
     )
 
 
+def _preloading(module: str, env: Mapping[str, str] | None) -> Preloaded | None:
+    """Return what forks runs of this program, None for one that must be started."""
+    if env is not None or module not in LATE or not hasattr(os, "pidfd_open"):
+        return None
+    if module not in _preloaded:
+        _preloaded[module] = Preloaded(module, ENVIRONMENT)
+    return _preloaded[module]
+
+
 def _command(module: str, profile: Path, arguments: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", module, str(profile), *arguments]
+
+
+def _dying(command: list[str], death: Death | None) -> list[str]:
+    """The command of a program that dies on its way."""
+    return command if death is None else [command[0], KILL_AT, *map(str, death), *command[2:]]
 
 
 class Profiles(NamedTuple):
@@ -148,9 +178,6 @@ def _write(
     for name in {**tables, **changes}:
         lines.append(f"[{name}]")
         values = {**tables.get(name, {}), **changes.get(name, {})}
-        # JSON's strings, numbers and lists are TOML's too; None removes a key
-        lines += [
-            f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items() if value is not None
-        ]
+        lines += [f"{key} = {toml_value(value)}" for key, value in values.items() if value is not None]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
