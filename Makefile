@@ -14,8 +14,8 @@ setup: $(READY)  ## create .venv, and get a MySQL for the demo and the tests
 demo: $(READY)  ## play the tutorial between two real MySQL servers; ARGS=--keep leaves them up
 	@$(BIN)/python -m docker.local.demo $(ARGS)
 
-test: $(READY)  ## run the tests; ARGS="-k name" goes to pytest
-	$(BIN)/pytest $(ARGS)
+test: $(READY)  ## run the tests, some at a time; ARGS="-k name" goes to pytest, ARGS=-n0 runs one after the other
+	$(BIN)/pytest -n auto --dist loadgroup --max-worker-restart=0 $(ARGS)
 
 trial: $(READY)  ## beside native replication: FILES="a.sql b.test", or SECONDS=600 SEED=1 for invented SQL; GTIDS=off COMPRESSION=on ROWS=sql
 	PYTHONPATH=.:tests $(BIN)/python -m trial $(FILES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \

@@ -10,8 +10,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
-from kit.helpers import assert_same_database, wait_until
+from kit.helpers import LONG, assert_same_database, wait_until
 from kit.programs import Program, binlog_end, run_program, write_profiles
 from kit.topic import CLUSTER, delete_topic, sealed
 
@@ -21,6 +22,8 @@ from shared.events import Position
 from shared.profile import TopicSettings, load_topic
 from shared.topic import open_reader, open_writer
 
+#: MySQL does not have this database, or this table
+NOT_THERE = (1049, 1146)
 #: what str() makes of an error of the MySQL driver
 DRIVER_WORDS = re.compile(r"\(\d{4}, [\"']")
 
@@ -59,15 +62,15 @@ class Replication:
         self.producer.kill()
         self.consumer.kill()
 
-    def produce(self, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+    def produce(self, timeout: float = 180.0) -> subprocess.CompletedProcess[str]:
         """Run the producer to the leader's end."""
         return run_program("cdc_producer", self.profiles.producer, "--exit-at-end", timeout=timeout)
 
-    def consume(self, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+    def consume(self, timeout: float = 180.0) -> subprocess.CompletedProcess[str]:
         """Run the consumer to the topic's end."""
         return run_program("cdc_consumer", self.profiles.consumer, "--exit-at-end", timeout=timeout)
 
-    def replicate(self, timeout: float = 60.0) -> None:
+    def replicate(self, timeout: float = 180.0) -> None:
         """Run both to the end; each must end with status 0."""
         for result in (self.produce(timeout), self.consume(timeout)):
             assert result.returncode == 0, result.stderr
@@ -77,7 +80,7 @@ class Replication:
         exists = self.leader.execute(f"SHOW DATABASES LIKE '{self.database}'")
         self.leader.execute(*statements, database=self.database if exists else None)
 
-    def catch_up(self, timeout: float = 30.0) -> None:
+    def catch_up(self, timeout: float = LONG) -> None:
         """Wait until the running programs have brought the leader's end to the follower."""
         file, _, offset = binlog_end(self.leader).partition(":")
         end = Position(file, int(offset))
@@ -97,10 +100,12 @@ class Replication:
         return int(found[0][0]) if found else -1
 
     def _position(self, columns: str) -> list[tuple[Any, ...]]:
-        query = "SELECT 1 FROM information_schema.tables WHERE table_name = 'position' AND table_schema ="
-        if not self.follower.execute(f"{query} '{self.system_database}'"):
+        try:
+            return self.follower.execute(f"SELECT {columns} FROM `{self.system_database}`.position")
+        except pymysql.err.MySQLError as error:
+            if error.args[0] not in NOT_THERE:
+                raise
             return []
-        return self.follower.execute(f"SELECT {columns} FROM `{self.system_database}`.position")
 
     def records(self) -> list[bytes]:
         """All records of the topic; [] when there is no topic."""
@@ -197,5 +202,13 @@ def replicate(tmp_path: Path, database: str) -> Iterator[Replicate]:
 def replication(replicate: Replicate, leader: Server, follower: Server, database: str) -> Replication:
     """The shared servers, one database of this test's own, which exists on the leader."""
     replication = replicate(leader, follower, [database])
+    replication.play(f"CREATE DATABASE {database}")
+    return replication
+
+
+@pytest.fixture
+def plain_replication(replicate: Replicate, plain_leader: Server, plain_follower: Server, database: str) -> Replication:
+    """Between servers without GTIDs."""
+    replication = replicate(plain_leader, plain_follower, [database])
     replication.play(f"CREATE DATABASE {database}")
     return replication

@@ -35,9 +35,14 @@ PLAIN = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 #: a killed process loses nothing with these, only a power cut does
 RELAXED = ("--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
 
+#: below those the system gives to outgoing connections
+PORTS = range(15000, 32000)
 #: seconds until a server must answer; a container initialises its data first
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 CONTAINER_START_SECONDS = 180.0
+
+#: else half of a data directory that is copied again and again would be empty logs; a server makes its own
+SMALL_LOG = "--loose-innodb-redo-log-capacity=8M"
 
 #: the account everything here uses, also from outside a container
 ROOT_ACCOUNT = "CREATE USER root@'%'; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION; GRANT PROXY ON ''@'' TO root@'%';"
@@ -246,7 +251,7 @@ def free_port() -> int:
     A program that keeps trying to reach a stopped server on one of *those* would one day connect to itself.
     """
     while True:
-        port = random.randrange(15000, 32000)
+        port = random.choice(PORTS)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
@@ -264,13 +269,18 @@ def _mysqld(mysql: MySQL, datadir: Path) -> list[str]:
 def _template(mysql: MySQL) -> Path:
     """An initialised data directory to copy; making one takes seconds, once for each version."""
     cache = home()
-    template = cache / f"datadir-{re.sub('[^0-9A-Za-z.]', '-', mysql.version)}"
+    template = cache / f"datadir-small-{re.sub('[^0-9A-Za-z.]', '-', mysql.version)}"
     with locked(cache):
         if not template.exists():
             with tempfile.TemporaryDirectory(prefix="initialize-", dir=cache) as name:
                 work = Path(name)
                 (work / "init.sql").write_text(ROOT_ACCOUNT.replace("; ", ";\n") + "\n")
-                command = [*_mysqld(mysql, work / "data"), "--initialize-insecure", f"--init-file={work}/init.sql"]
+                command = [
+                    *_mysqld(mysql, work / "data"),
+                    "--initialize-insecure",
+                    f"--init-file={work}/init.sql",
+                    SMALL_LOG,
+                ]
                 child = Child(command, work / "log")
                 if child.wait(120) != 0:
                     raise ServerError(f"mysqld could not initialise a data directory:\n{child.tail()}")

@@ -62,9 +62,9 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, 
 def test_nothing_outlives_its_owner(tmp_path: Path, own_server: StartServer) -> None:
     """Not even after SIGKILL of the process that started a server."""
     owner = Child([sys.executable, "-c", OWNER, str(tmp_path)], tmp_path / "log", env=ENVIRONMENT)
-    pid = int(wait_until(lambda: owner.tail(1) if owner.tail(1).isdigit() else "", "the server starts", timeout=60))
+    pid = int(wait_until(lambda: owner.tail(1) if owner.tail(1).isdigit() else "", "the server starts"))
     owner.kill()
-    wait_until(lambda: not _exists(pid), "the server ends", timeout=10)
+    wait_until(lambda: not _exists(pid), "the server ends")
 
 
 OWNER = """

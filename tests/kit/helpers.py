@@ -14,28 +14,35 @@ from shared.mysql import quote_name
 
 T = TypeVar("T")
 
+#: seconds that nothing takes but a failure, however busy the machine is
+LONG = 90.0
+#: seconds between two questions of whoever has waited for long
+SELDOM = 0.1
+
 
 def wait_until(
     check: Callable[[], T | None],
     message: str,
     *,
-    timeout: float = 30.0,
+    timeout: float = LONG,
     alive: Iterable[Program] = (),
     pause: float = 0.02,
 ) -> T:
     """Call `check` until it returns something true, and return that.
 
+    It is called every `pause` seconds, and less often the longer it takes: to ask a server costs what is waited for.
     Fails with `message` after `timeout` seconds, and at once when one of the programs in `alive` has ended.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
     while True:
         found = check()
         if found:
             return found
         for program in alive:
             assert program.running, f"{message}: {program} ended with status {program.status}:\n{program.stderr}"
-        assert time.monotonic() < deadline, f"{message}: not within {timeout} s; last seen: {found!r}"
-        time.sleep(pause)
+        waited = time.monotonic() - began
+        assert waited < timeout, f"{message}: not within {timeout} s; last seen: {found!r}"
+        time.sleep(max(pause, min(waited / 10, SELDOM)))
 
 
 def tables_of(server: Server, database: str) -> list[str]:
@@ -62,6 +69,16 @@ def assert_same_table(leader: Server, follower: Server, database: str, table: st
             f" {len(expected)} and {len(found)} rows;\n missing: {missing[:5]}\n extra: {extra[:5]}"
             + ("" if missing or extra else "\n every value reads the same: it is stored differently")
         )
+
+
+def gtids_in_binlog(server: Server) -> list[str]:
+    """The GTIDs of a server's binlogs, in their order."""
+    found: list[str] = []
+    for file, *_ in server.execute("SHOW BINARY LOGS"):
+        for event in server.execute(f"SHOW BINLOG EVENTS IN '{file}'"):
+            if event[2] == "Gtid":
+                found += re.findall(r"GTID_NEXT= '(.+)'", event[5])
+    return found
 
 
 def assert_same_database(leader: Server, follower: Server, database: str) -> None:
