@@ -138,6 +138,15 @@ class TableMovedError(AuditError):
     pass
 
 
+#: those after which the same may succeed: a server, or a cluster, does not answer
+TRYING_HELPS = (FollowerLinkError, LeaderLinkError, ServerGoneError, TopicLinkError)
+
+
+def printable(text: str) -> str:
+    """Return the text with what would steer a terminal, or begin another line, as an escape."""
+    return "".join([letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text])
+
+
 def causes(error: BaseException) -> str:
     """Say in one line the error and what caused it, outermost first, without repeating a text already said."""
     parts: list[str] = []
@@ -149,4 +158,4 @@ def causes(error: BaseException) -> str:
         if not any((words or text) in part for part in parts):
             parts.append(text)
         seen = seen.__cause__
-    return ": ".join(parts)
+    return printable(": ".join(parts))

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from shared.errors import CdcError, ProfileError, causes
+from shared.errors import CdcError, ProfileError, causes, printable
 
 EXIT_STATUS = """exit status: 0 done or asked to stop, 1 a named error (one line on standard error), 2 usage or a bad
 profile, 3 a bug in this program (please report the traceback)"""
@@ -35,6 +35,13 @@ class StopRequest:
 
     def __call__(self) -> bool:
         return self.requested
+
+
+class _Line(logging.Formatter):
+    """Keeps to one line what a server, a topic or an operator may have put into a message."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
 
 
 def parser(name: str, description: str, epilog: str, profile: str = PROFILE) -> argparse.ArgumentParser:
@@ -64,7 +71,9 @@ def run(
     ProfileError, `interrupted` after KeyboardInterrupt, `bug` after any other exception. Lines of `level` and above are
     logged to standard error.
     """
-    logging.basicConfig(stream=sys.stderr, level=level, format=f"%(asctime)s {name}: %(levelname)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Line(f"%(asctime)s {name}: %(levelname)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     try:
         return action() or 0
     except CdcError as error:

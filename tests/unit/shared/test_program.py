@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 
@@ -55,3 +56,19 @@ def test_a_program_is_asked_to_stop_and_then_ended(number: int) -> None:
     finally:
         for each, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(each, handler)
+
+
+def test_no_message_steers_a_terminal_or_makes_a_line_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "left out\ncdc-consumer: all is well\x1b[2J\udc80é"
+
+    def action() -> None:
+        logging.getLogger("shared").warning("%s", text)
+        raise CdcError(text)
+
+    monkeypatch.setattr(logging.root, "handlers", [])
+    assert program.run("p", action) == 1
+    logged, said = capsys.readouterr().err.splitlines()
+    assert logged.endswith(r"left out\ncdc-consumer: all is well\x1b[2J\udc80é")
+    assert said == r"p: left out cdc-consumer: all is well\x1b[2J\udc80é"
