@@ -1,5 +1,12 @@
-"""Starts cdc-consumer, for python -m cdc_consumer."""
+"""Starts cdc-consumer: the installed command, and python -m cdc_consumer."""
 
-from cdc_consumer.cli import main
+from shared.start import start
 
-raise SystemExit(main())
+
+def main() -> int:
+    """Entry point; returns the exit status."""
+    return start("cdc_consumer.cli", stopped=0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,5 +1,12 @@
-"""Starts cdc-producer, for python -m cdc_producer."""
+"""Starts cdc-producer: the installed command, and python -m cdc_producer."""
 
-from cdc_producer.cli import main
+from shared.start import start
 
-raise SystemExit(main())
+
+def main() -> int:
+    """Entry point; returns the exit status."""
+    return start("cdc_producer.cli", stopped=0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

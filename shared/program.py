@@ -6,11 +6,14 @@ import argparse
 import logging
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from shared.errors import CdcError, ProfileError, causes, printable
+from shared.start import STOP_SIGNALS
 
 EXIT_STATUS = """exit status: 0 done or asked to stop, 1 a named error (one line on standard error), 2 usage or a bad
 profile, 3 a bug in this program (please report the traceback)"""
@@ -20,18 +23,36 @@ PROFILE = "the TOML file that says where everything is"
 BUG, INTERRUPTED = 3, 130
 
 
+class _Breakable:
+    #: how many things the main thread is in that a stop may break off
+    depth = 0
+
+
+@contextmanager
+def broken_off_by_a_stop() -> Iterator[None]:
+    """Let a first signal end the program at once: nothing that the main thread does inside has to be finished."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which a signal does not reach
+        return
+    _Breakable.depth += 1
+    try:
+        yield
+    finally:
+        _Breakable.depth -= 1
+
+
 class StopRequest:
     """Becomes true when SIGINT or SIGTERM arrives; a second signal ends the program at once."""
 
     def __init__(self) -> None:
         self.requested = False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             signal.signal(number, self._receive)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        again, self.requested = self.requested, True
+        if again or _Breakable.depth:
             raise KeyboardInterrupt
-        self.requested = True
 
     def __call__(self) -> bool:
         return self.requested
@@ -42,6 +63,12 @@ class _Line(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return printable(super().formatMessage(record))
+
+
+def interrupt_on_signals() -> None:
+    """Let SIGINT and SIGTERM raise KeyboardInterrupt, in a program that only reads and has nothing to finish."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.default_int_handler)
 
 
 def parser(name: str, description: str, epilog: str, profile: str = PROFILE) -> argparse.ArgumentParser:
@@ -86,7 +113,9 @@ def run(
         return bug
 
 
-def run_replication(name: str, action: Callable[[StopRequest], None], *, verbose: bool) -> int:
-    """Run a program that ends in order when it is asked to stop, and at once when it is asked again; exit status 0."""
+def run_replication(
+    name: str, action: Callable[[StopRequest], None], *, verbose: bool, interrupted: int = 0
+) -> int:  # fmt: skip
+    """Run a program that ends in order when it is asked to stop, and at once when it is asked again (`interrupted`)."""
     stop = StopRequest()
-    return run(name, lambda: action(stop), level=logging.DEBUG if verbose else logging.INFO, interrupted=0)
+    return run(name, lambda: action(stop), level=logging.DEBUG if verbose else logging.INFO, interrupted=interrupted)

@@ -56,8 +56,11 @@ class Recovery:
         """Warn of an outage, once and then every minute, and wait before the next attempt.
 
         Raises the error when no attempt has reached anything yet: at the first start an address that does not answer
-        is a mistake to be told, not an outage to outlast.
+        is a mistake to be told, not an outage to outlast. Returns at once when the program is asked to stop.
         """
+        if self._stopping():
+            logger.info("asked to stop: %s", causes(error))
+            return
         if not self._reached:
             raise error
         now = time.monotonic()

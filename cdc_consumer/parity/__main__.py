@@ -1,5 +1,12 @@
-"""Starts cdc-parity, for python -m cdc_consumer.parity."""
+"""Starts cdc-parity: the installed command, and python -m cdc_consumer.parity."""
 
-from cdc_consumer.parity.cli import main
+from shared.start import start
 
-raise SystemExit(main())
+
+def main() -> int:
+    """Entry point; returns the exit status."""
+    return start("cdc_consumer.parity.cli", stopped=130)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

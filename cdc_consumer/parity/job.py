@@ -8,7 +8,7 @@ from pathlib import Path
 # spark-submit puts this file's folder on the path, not the project's
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from cdc_consumer.parity.cli import main  # noqa: E402
+from cdc_consumer.parity.__main__ import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())
