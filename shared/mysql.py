@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 import re
-import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
@@ -18,17 +18,15 @@ from pymysql.constants import ER as ER
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
 
-from shared.patient_link import PatientLink, Waiter
+from shared.patient_link import PatientLink, TimedLink, Waiter, keep_alive
 from shared.profile import Database, DatabaseTls
 from shared.profile_table import expand
+from shared.program import broken_off_by_a_stop
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
-#: of a silent link: seconds before the first probe, between two, and how many may stay unanswered; milliseconds that
-#: something sent may stay unanswered
-KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 90_000}
 
-#: seconds a server may take to accept a connection, and then for each of its words until the login is done
+#: seconds a server may take to accept a connection, and then for all of the login
 CONNECT_SECONDS = 10.0
 
 #: numbers that PyMySQL has no names for
@@ -60,7 +58,7 @@ def connect(
         address = {"unix_socket": str(expand(database.unix_socket, "unix_socket"))}
     connection: Any = _Connection(
         **address,
-        **_encryption(database.tls),
+        **_encryption(database),
         user=database.user,
         # as bytes: PyMySQL would encode a str as latin1
         password=os.fsencode(database.secret()),
@@ -68,23 +66,34 @@ def connect(
         autocommit=True,
         client_flag=flags,
         connect_timeout=CONNECT_SECONDS,
+        # the same, so that what is left of the login's time stays the socket's timeout, for a handshake of TLS too
         read_timeout=CONNECT_SECONDS,
+        write_timeout=CONNECT_SECONDS,
         auth_plugin_map={} if database.may_send_password else _GUARDED,
         defer_connect=True,
     )
     _log_in(connection)
-    connection._read_timeout = read_timeout
+    connection._read_timeout = connection._write_timeout = read_timeout
+    connection._current_timeout = -1  # neither: the driver sets it anew
+    connection.login_until = None
     if database.unix_socket is None:
-        _keep_alive(connection._sock)
+        keep_alive(connection._sock)
     if waiter is not None:
         connection.patient = PatientLink(connection._sock, waiter)
         connection._rfile = io.BufferedReader(connection.patient)
+    elif read_timeout is not None:
+        connection.timed = TimedLink(connection._sock, read_timeout)
+        connection._rfile = io.BufferedReader(connection.timed)
+    else:
+        # not the login's reader, whose time ends
+        connection._rfile = connection._sock.makefile("rb")
     return cast(Connection, connection)
 
 
 def _log_in(connection: Any) -> None:
     try:
-        connection.connect()
+        with broken_off_by_a_stop():
+            connection.connect()
     except MySQLError as error:
         if isinstance(error.__context__, TimeoutError):
             text = f"it accepted the connection, and then did not answer within {CONNECT_SECONDS:g} seconds"
@@ -100,6 +109,23 @@ class _Connection(pymysql.connections.Connection):
 
     #: what packets are sent through once somebody wants to hear of waiting
     patient: PatientLink | None = None
+    #: what answers are read through that must come in time
+    timed: TimedLink | None = None
+    #: when the login must be over (monotonic seconds), 0 until its first word is waited for, None afterwards
+    login_until: float | None = 0.0
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        this: Any = self
+        if self.login_until is not None:
+            self.login_until = self.login_until or time.monotonic() + CONNECT_SECONDS
+            # nothing is read ahead, as the link may become one of TLS after any word
+            this._rfile = io.BufferedReader(TimedLink(this._sock, CONNECT_SECONDS, self.login_until), 1)
+        return super()._read_bytes(num_bytes)  # type: ignore[misc,no-any-return]  # not in the stubs
+
+    def _execute_command(self, command: int, sql: str | bytes) -> None:
+        if self.timed is not None:
+            self.timed.restart()
+        super()._execute_command(command, sql)  # type: ignore[misc]  # not in the stubs
 
     def _write_bytes(self, data: bytes) -> None:
         if self.patient is None:
@@ -164,17 +190,14 @@ _GUARDED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _keep_alive(link: socket.socket) -> None:
-    """Notice a server that has vanished within minutes, not hours, however long a statement may take."""
-    for name, value in KEEP_ALIVE.items():
-        if hasattr(socket, name):  # not every system has all of them
-            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+def _encryption(database: Database) -> dict[str, Any]:
+    """Without [database.tls] PyMySQL encrypts when the server can; with it, it must.
 
-
-def _encryption(tls: DatabaseTls | None) -> dict[str, Any]:
-    """Without [database.tls] PyMySQL encrypts when the server can; with it, it must."""
+    What goes through a socket's file leaves no kernel: as for MySQL's own clients it is not encrypted unless told so.
+    """
+    tls = database.tls
     if tls is None:
-        return {}
+        return {} if database.unix_socket is None else {"ssl_disabled": True}
     if tls.mode == "off":
         return {"ssl_disabled": True}
     return {"ssl": tls.context()}
@@ -232,6 +255,11 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quote_account(user: str, host: str = "%") -> str:
+    """Quote an account."""
+    return f"{quote_name(user)}@{quote_name(host)}"
+
+
 def variables(connection: Connection, *names: str) -> dict[str, Any]:
     """Ask for global variables by name; one the server does not know is left out."""
     with connection.cursor() as cursor:
@@ -259,7 +287,13 @@ def stream(connection: Connection, sql: str) -> Iterator[tuple[Any, ...]]:
     """The rows of one query, one by one, without holding them all; the connection serves nothing else meanwhile."""
     with connection.cursor(SSCursor) as cursor:
         cursor.execute(sql)
-        yield from cursor.fetchall_unbuffered()
+        timed: TimedLink | None = connection.timed  # type: ignore[attr-defined]
+        for row in cursor.fetchall_unbuffered():
+            yield row
+            if timed is not None:
+                timed.restart()
+
+
 
 
 def rows(connection: Connection, sql: str | bytes, parameters: Any = None) -> list[tuple[Any, ...]]:

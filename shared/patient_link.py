@@ -1,15 +1,28 @@
-"""Reads from and writes to a server in steps, so that who waits for it can say so, and give up."""
+"""Reads from and writes to a server so that a wait for it can be told and given up, or ends by itself."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import select
 import socket
+import ssl
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 #: seconds of one step
 STEP_SECONDS = 0.5
+#: of a silent link: seconds before the first probe, between two, and how many may stay unanswered; milliseconds that
+#: something sent may stay unanswered
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 90_000}
+
+
+def keep_alive(link: socket.socket) -> None:
+    """Notice a server that has vanished within minutes, not hours, however long a statement may take."""
+    for name, value in KEEP_ALIVE.items():
+        if hasattr(socket, name):  # not every system has all of them
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class Waiter(Protocol):
@@ -28,32 +41,73 @@ class PatientLink(io.RawIOBase):
     def __init__(self, link: socket.socket, waiter: Waiter) -> None:
         self._link: Any = link
         self._waiter = waiter
+        self._encrypted = isinstance(link, ssl.SSLSocket)
+        self._polls = {event: select.poll() for event in (select.POLLIN, select.POLLOUT)}
+        for event, poll in self._polls.items():
+            poll.register(link, event)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # a TLS layer may hold decrypted bytes that no poll tells of
-        if not (hasattr(self._link, "pending") and self._link.pending()):
-            self._wait(select.POLLIN)
-        return int(self._link.recv_into(buffer))
+        return self._in_steps(select.POLLIN, lambda: self._link.recv_into(buffer))
 
     def send(self, data: bytes) -> None:
         """Send all of it."""
         rest = memoryview(data)
         # a TLS layer takes no flags, and sends a whole record
-        flags = () if hasattr(self._link, "pending") else (socket.MSG_DONTWAIT,)
+        flags = () if self._encrypted else (socket.MSG_DONTWAIT,)
+        if flags:
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[self._link.send(rest, *flags) :]
         while rest:
-            self._wait(select.POLLOUT)
-            rest = rest[self._link.send(rest[: 1 << 14] if not flags else rest, *flags) :]
+            piece = rest[: 1 << 14] if self._encrypted else rest
+            rest = rest[self._in_steps(select.POLLOUT, lambda piece=piece: self._link.send(piece, *flags)) :]  # type: ignore[misc]
 
-    def _wait(self, event: int) -> None:
-        poll = select.poll()
-        poll.register(self._link, event)
+    def _in_steps(self, event: int, move: Callable[[], int]) -> int:
+        """Wait until the link can move, and move; of a TLS record a part may have come, and then it cannot yet."""
         began = time.monotonic()
         waited = 0.0
-        while not poll.poll(STEP_SECONDS * 1000):
+        poll = self._polls[event].poll
+        if self._encrypted:
+            # no poll tells of what is decrypted already, or not whole; the same call may be made again
+            self._link.settimeout(STEP_SECONDS)
+        while True:
+            try:
+                if self._encrypted or poll(STEP_SECONDS * 1000):
+                    moved = move()
+                    break
+            except TimeoutError:
+                pass
             waited = time.monotonic() - began
             self._waiter.waits(waited)
         if waited:
             self._waiter.moved(waited)
+        return moved
+
+
+class TimedLink(io.RawIOBase):
+    """Is the file that a driver reads answers from, each of which must have come whole within some seconds."""
+
+    def __init__(self, link: socket.socket, seconds: float, until: float | None = None) -> None:
+        """`until` is when the first answer must have come (monotonic seconds), in so many `seconds` when None."""
+        self._link = link
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds if until is None else until
+
+    def restart(self) -> None:
+        """Begin to wait for the next answer."""
+        self._until = time.monotonic() + self._seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        rest = self._until - time.monotonic()
+        try:
+            if rest > 0:
+                self._link.settimeout(rest)
+                return self._link.recv_into(buffer)
+        except TimeoutError:
+            pass
+        raise TimeoutError(f"its answer was not whole within {self._seconds:g} seconds")

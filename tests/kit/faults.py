@@ -96,6 +96,12 @@ class Proxy:
         """The connections of this moment carry nothing any more, in either direction; new ones do."""
         self._silent |= set(self._pairs)
 
+    def cut(self) -> None:
+        """End the connections of this moment, wherever in a packet or a record they are."""
+        for one in list(self._pairs):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
     def _run(self) -> None:
         while not self._closing:
             for key, _ in self._selector.select(0.05):

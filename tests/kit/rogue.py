@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -125,7 +126,24 @@ class Rogue:
 @contextlib.contextmanager
 def server_that_says(words: bytes) -> Iterator[int]:
     """The port of a server that accepts every connection, says this, and then nothing."""
+    with server_that_drips(b"", 0.0, at_once=words) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def server_that_drips(words: bytes, seconds: float, *, at_once: bytes = b"") -> Iterator[int]:
+    """The port of a server that says `words` to every client byte by byte, each after `seconds`.
+
+    What comes before them it says `at_once`.
+    """
     links: list[socket.socket] = []
+
+    def drip(link: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            link.sendall(at_once)
+            for number in range(len(words)):
+                time.sleep(seconds)
+                link.sendall(words[number : number + 1])
 
     def accept() -> None:
         while True:
@@ -134,7 +152,7 @@ def server_that_says(words: bytes) -> Iterator[int]:
             except OSError:
                 return
             links.append(link)
-            link.sendall(words)
+            threading.Thread(target=drip, args=(link,), daemon=True).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=accept, daemon=True)

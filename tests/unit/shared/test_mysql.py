@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from kit.certificates import write_certificate
-from kit.rogue import Rogue, server_that_says
+from kit.rogue import Rogue, server_that_drips, server_that_says
 
 from shared import mysql
-from shared.mysql import MySQLError, connect, error_text, is_link_error
+from shared.mysql import MySQLError, connect, error_text, is_link_error, rows
 from shared.profile import Database, DatabaseTls
 
 PASSWORD = "a password that nobody may have"
@@ -83,3 +83,39 @@ def test_a_server_that_speaks_something_else(words: bytes, monkeypatch: pytest.M
     monkeypatch.setattr(mysql, "CONNECT_SECONDS", 0.5)
     with server_that_says(words) as port, pytest.raises(MySQLError):
         connect(Database("fluvio", port=port))
+
+
+#: what a server says to a client that it lets in, and that then asks it something
+GREETING = (
+    b"\x0a8.0.46\0" + bytes(4) + b"12345678\0" + b"\xff\xf7\xff\2\0\x0f\0\x15" + bytes(10) + b"123456789012\0"
+    b"mysql_native_password\0"
+)
+
+
+def packets(*payloads: tuple[int, bytes]) -> bytes:
+    return b"".join(len(data).to_bytes(3, "little") + bytes([number]) + data for number, data in payloads)
+
+
+OK = b"\0\0\0\2\0\0\0"
+
+
+def test_a_login_that_drips_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time, and the login never."""
+    monkeypatch.setattr(mysql, "CONNECT_SECONDS", 0.6)
+    began = time.monotonic()
+    words = r"did not answer within 0\.6 seconds"
+    with server_that_drips(packets((0, GREETING)), 0.1) as port, pytest.raises(MySQLError, match=words) as caught:
+        connect(Database("fluvio", port=port))
+    assert is_link_error(caught.value)
+    assert time.monotonic() - began < 6
+
+
+def test_an_answer_that_drips_has_one_deadline() -> None:
+    let_in = packets((0, GREETING), (2, OK), (1, OK), (1, OK))
+    with server_that_drips(packets((1, bytes(200))), 0.1, at_once=let_in) as port:
+        connection = connect(Database("fluvio", port=port), read_timeout=0.6)
+        began = time.monotonic()
+        with pytest.raises(MySQLError, match=r"not whole within 0\.6 seconds") as caught:
+            rows(connection, "SELECT 1")
+    assert is_link_error(caught.value)
+    assert time.monotonic() - began < 6
