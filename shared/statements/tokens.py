@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-#: bits of sql_mode
+#: bits of sql_mode; ANSI_QUOTES is a part of ANSI, also where it is not told beside it
 ANSI_QUOTES = 1 << 2
+ANSI = 1 << 18
 NO_BACKSLASH_ESCAPES = 1 << 20
 
 #: Python's codec for names in each client character set. Only codecs that agree with MySQL in every character they
@@ -41,6 +42,7 @@ _WIDE = {
     "sjis": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
     "cp932": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
 }
+_BEYOND_UTF8MB3 = re.compile("[\U00010000-\U0010ffff]")
 #: the no-break space of the character sets in which MySQL takes it for a blank
 _BLANK = {
     **dict.fromkeys(
@@ -58,12 +60,12 @@ class Tokens:
     """A cursor on a statement's tokens; never reads further than it is asked to.
 
     `word` is the token in hand as grammar names it: an unquoted word in upper case, or one mark of punctuation. It is
-    "" where no keyword can stand: at a quoted name, a string, a word after "." or "@", and the end.
+    "" where no keyword can stand: at a quoted name, a string, a number, a word after "." or "@", and the end.
     """
 
     __slots__ = (
-        "_after", "_codec", "_executed", "_gap", "_kind", "_mode", "_sql", "_start", "_text", "_token", "_version",
-        "word",
+        "_after", "_codec", "_executed", "_gap", "_kind", "_mode", "_part", "_sql", "_start", "_text", "_token",
+        "_version", "word",
     )  # fmt: skip
 
     def __init__(self, sql: bytes, sql_mode: int, charset: str, version: int | None = None) -> None:
@@ -84,8 +86,8 @@ class Tokens:
         if charset not in CODECS:
             raise Unreadable(f"client character set {charset} is not supported")
         self._codec = CODECS[charset]
-        self._gap, self._token = _patterns(
-            charset, bool(self._mode & ANSI_QUOTES), not self._mode & NO_BACKSLASH_ESCAPES
+        self._gap, self._token, self._part = _patterns(
+            charset, bool(self._mode & (ANSI_QUOTES | ANSI)), not self._mode & NO_BACKSLASH_ESCAPES
         )
         self._after = self._start
         self._kind = ""
@@ -100,21 +102,31 @@ class Tokens:
         """Tell where the token in hand begins."""
         return self._start
 
+    @property
+    def end(self) -> int:
+        """Tell where the token in hand ends."""
+        return self._after
+
     def advance(self) -> None:
         """Step to the next token."""
-        self._require_closed()
-        glued = self.word in (".", "@")
+        self._require_read_for_certain()
+        before, after = self.word, self._after
         kind, start, end = self._next()
+        # a blank behind "@" is an empty host, and a keyword may follow it
+        glued = before == "." or (before == "@" and start == after)
         self._kind, self._start, self._after, self._text = kind, start, end, self._sql[start:end]
         self.word = self._text.upper().decode("latin-1") if kind == "mark" or (kind == "word" and not glued) else ""
 
     def _next(self) -> tuple[str, int, int]:
         """Kind, start and end of the next token."""
         end = self._after
+        # directly behind one of these, a point parts names, and what begins with a digit is one
+        in_name = self._kind == "word" or self.word in (".", "@")
         while True:
             gap = self._gap.match(self._sql, end)
             start = gap.end() if gap else end
-            token = self._token.match(self._sql, start)
+            pattern = self._part if in_name and start == self._after else self._token
+            token = pattern.match(self._sql, start)
             if token is None:
                 return "unclosed", start, start
             kind, end = str(token.lastgroup), token.end()
@@ -133,10 +145,12 @@ class Tokens:
         if version and self._version is not None and int(version) > self._version:
             raise Unreadable(f"a part of it is for MySQL {int(version)} and later, and not read by {self._version}")
 
-    def _require_closed(self) -> None:
+    def _require_read_for_certain(self) -> None:
         # not as soon as it is seen: in another character set it may be whole
         if self._kind == "unclosed":
             raise Unreadable("a quote or a comment is not closed")
+        if self._kind == "doubt":
+            raise Unreadable(f"what {self._text.decode('latin-1')} means depends on what stands around it")
 
     def take(self, *words: str) -> bool:
         """Step over the token in hand if it is one of these."""
@@ -155,9 +169,18 @@ class Tokens:
         if not self.at_end:
             raise Unreadable("more follows than was expected")
 
+    def skip_text(self) -> None:
+        """Step over a name or a string."""
+        if self._kind not in ("word", "name", "string"):
+            raise Unreadable("a name is missing")
+        self.advance()
+
     def name(self) -> str:
-        """Step over a name, quoted or not. A character that cannot be known becomes U+FFFD."""
-        self._require_closed()
+        """Step over a name, quoted or not. A character that cannot be known becomes U+FFFD.
+
+        MySQL keeps names in utf8mb3, and a question mark for what that does not have.
+        """
+        self._require_read_for_certain()
         if self._kind not in ("word", "name"):
             raise Unreadable("a name is missing")
         if self._kind == "word":
@@ -166,18 +189,31 @@ class Tokens:
             quote = chr(self._text[0])
             name = self._text[1:-1].decode(self._codec, "replace").replace(quote * 2, quote)
         self.advance()
-        return name
+        return _BEYOND_UTF8MB3.sub("?", name)
+
+
+#: numbers end where they must, whatever follows: "1e1SELECT" and "1.SELECT" are two tokens
+_NUMBER = rb"""
+        (?P<number>  \d+\.\d*(?:[eE][+-]?\d+)? | \.\d+(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ )
+      | """
+#: an exponent without digits swallows what follows it; and which bytes beyond ASCII make a comment of two dashes before
+#: them differs from one character set to the other
+_DOUBT = rb"""
+        (?P<doubt>   (?:\d+\.\d*|\.\d+)[eE](?![+-]?\d) | --(?=[\x7f-\xff]) )
+      | """
 
 
 @cache
-def _patterns(charset: str, ansi_quotes: bool, backslash: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """What separates tokens, and one token. Source: MySQL's sql_lex.cc, lex_one_token."""
+def _patterns(
+    charset: str, ansi_quotes: bool, backslash: bool
+) -> tuple[re.Pattern[bytes], re.Pattern[bytes], re.Pattern[bytes]]:
+    """What separates tokens, one token, and one inside of a name. Source: MySQL's sql_lex.cc, lex_one_token."""
     wide = _WIDE.get(charset)
     blank = rb"\x09-\x0d\x20" + _BLANK.get(charset, b"")
     gap = (
         rb"(?:[%s]+"
         rb"|\#[^\n]*"
-        rb"|--(?=[\x00-\x20\x7f]|\Z)[^\n]*"  # two dashes alone are two minus signs
+        rb"|--(?=[\x00-\x20]|\Z)[^\n]*"  # two dashes alone are two minus signs
         rb"|/\*(?!!).*?\*/"
         rb")*" % blank
     )
@@ -197,7 +233,8 @@ def _patterns(charset: str, ansi_quotes: bool, backslash: bool) -> tuple[re.Patt
       | (?P<mark>    (?!/\*) [^`'"] )
       | (?P<end>     \Z )
     """ % (_either(wide, letter), b"|".join(name), b"|".join(string), blank)
-    return re.compile(gap, re.DOTALL), re.compile(token, re.DOTALL | re.VERBOSE)
+    flags = re.DOTALL | re.VERBOSE
+    return re.compile(gap, re.DOTALL), re.compile(_DOUBT + _NUMBER + token, flags), re.compile(token, flags)
 
 
 def _quoted(quote: bytes, backslash: bool, wide: bytes | None) -> bytes:
