@@ -52,6 +52,23 @@ class Statement:
     #: without them
     empty: bytes | None = field(default=None, compare=False)
 
+    @property
+    def tables(self) -> tuple[tuple[str, str], ...]:
+        """Return database and name of each table or view that it creates, alters, drops or empties."""
+        if self.kind == "INDEX":
+            return self.targets[1:]
+        return self.targets if self.kind in ("TABLE", "VIEW") else ()
+
+    @property
+    def drops_database(self) -> bool:
+        """Tell whether it drops a database with all that is in it."""
+        return (self.verb, self.kind) == ("DROP", "DATABASE")
+
+    def folded(self, folds: bool) -> Statement:
+        """Return the same with names as a server that `folds` them to lower case stores them."""
+        targets = tuple((database.lower(), name.lower()) for database, name in self.targets)
+        return replace(self, targets=targets) if folds else self
+
 
 def read_statement(
     sql: bytes, sql_mode: int, database: str, charset: str = "utf8mb4", version: int | None = None
@@ -59,28 +76,34 @@ def read_statement(
     """Read a statement as the binlog holds it.
 
     `database` is the session's, "" for none; `charset` is the name of its character_set_client. `version` is that of
-    the server it will run on, as a number like 80036, where that is another than the one that wrote it. Raises
-    UnsupportedError when the statement is not known or cannot be read for certain.
+    the server it will run on, as a number like 80036, where that is another than the one that wrote it: then it is read
+    as that server will read it, in the client's character set throughout. Raises UnsupportedError when the statement is
+    not known or cannot be read for certain.
     """
     start = 0
     try:
         empty = empty_table(sql, sql_mode)
         tokens = Tokens(sql, sql_mode, charset, version)
         start = tokens.start
-        return replace(_read(tokens, database, charset, filled=empty is not None), empty=empty)
+        # the leader writes some parts itself, in utf8mb4; a server that runs the text does not know that
+        own = "utf8mb4" if version is None else charset
+        return replace(_read(tokens, database, charset, own, filled=empty is not None), empty=empty)
     except Unreadable as problem:
         words = " ".join(sql[start : start + 200].decode(errors="replace").split())
         raise UnsupportedError(f"cannot tell which databases {words[:80]!r} writes: {problem}") from None
 
 
-def _read(tokens: Tokens, database: str, charset: str, filled: bool) -> Statement:
-    head = _head(tokens, charset)
+def _read(tokens: Tokens, database: str, charset: str, own: str, filled: bool) -> Statement:
+    """Read a statement of which the leader's own parts are in the character set `own`."""
+    head = _head(tokens, charset, own)
     verb, _, _ = head.partition(" ")
     kind, read = RULES[head]
     if read is None:
         return Statement(verb, kind, "", ("mysql",) if kind == "ACCOUNT" else ())
-    if (verb, kind) in _NAMES_IN_UTF8 or (filled and kind == "TABLE"):
-        tokens.switch("utf8mb4")
+    if filled and kind == "TABLE":
+        tokens.switch("utf8mb4")  # it runs in that, too
+    elif (verb, kind) in _NAMES_IN_UTF8:
+        tokens.switch(own)
     if tokens.take("IF"):
         tokens.take("NOT")
         tokens.expect("EXISTS")
@@ -91,7 +114,7 @@ def _read(tokens: Tokens, database: str, charset: str, filled: bool) -> Statemen
     return Statement(verb, kind, targets[0][1], databases, tuple(targets))
 
 
-def _head(tokens: Tokens, charset: str) -> str:
+def _head(tokens: Tokens, charset: str, own: str) -> str:
     """Step over a statement's first words and the clauses between them; the words, as `RULES` has them."""
     head = ""
     while True:
@@ -101,11 +124,11 @@ def _head(tokens: Tokens, charset: str) -> str:
             tokens.advance()
         elif head in RULES:
             return head
-        elif not _skip_clause(tokens, charset):
+        elif not _skip_clause(tokens, charset, own):
             raise Unreadable("no known statement begins with these words")
 
 
-def _skip_clause(tokens: Tokens, charset: str) -> bool:
+def _skip_clause(tokens: Tokens, charset: str, own: str) -> bool:
     """Step over one clause of those that may stand before what is created or altered."""
     if tokens.take("OR"):
         tokens.expect("REPLACE")
@@ -117,7 +140,7 @@ def _skip_clause(tokens: Tokens, charset: str) -> bool:
         tokens.advance()
     elif tokens.take("DEFINER"):
         tokens.expect("=")
-        tokens.switch("utf8mb4")  # the leader writes this clause itself
+        tokens.switch(own)  # the leader writes this clause itself
         _skip_user(tokens)
         tokens.switch(charset)
     else:
@@ -130,11 +153,14 @@ def _skip_user(tokens: Tokens) -> None:
         if tokens.take("("):
             tokens.expect(")")
         return
-    tokens.advance()
+    tokens.skip_text()
+    at = tokens.end
     if tokens.take("@"):
-        tokens.advance()
+        if tokens.start != at:
+            raise Unreadable("a host is missing")
+        tokens.skip_text()
         while tokens.take("."):
-            tokens.advance()
+            tokens.skip_text()
 
 
 # the table of heads

@@ -56,11 +56,41 @@ HOSTILE = [
     ("CREATE TABLE z AS SELECT 1 AS a", "with SELECT it reaches beyond"),
     ("CREATE TABLE z (a INT) AS TABLE {v}.x", "with TABLE it reaches beyond"),
     ("CREATE TABLE z VALUES ROW(SLEEP(20))", "with VALUES ROW it reaches beyond"),
-    ("CREATE TABLE z (a INT) ENGINE=MRG_MYISAM UNION=({v}.x)", "with UNION it reaches beyond"),
-    ("ALTER TABLE t UNION=({v}.x)", "with UNION it reaches beyond"),
-    ("ALTER TABLE t ADD FOREIGN KEY (id) REFERENCES {v}.x (a)", "foreign key to a table of test_"),
+    ("CREATE TABLE z (a INT) ENGINE=MRG_MYISAM UNION=({v}.x)", "names test_"),
+    ("CREATE TABLE z (a INT) ENGINE=MRG_MYISAM UNION (t, `{v}`.x)", "in a foreign key, in LIKE or in UNION"),
+    ("ALTER TABLE t UNION=({v}.x)", "names test_"),
+    ("CREATE TABLE z LIKE {v}.x", "names test_"),
+    ("CREATE TABLE z (a INT) UNION SELECT SLEEP(20)", "UNION"),
+    ("ALTER TABLE t ADD FOREIGN KEY (id) REFERENCES {v}.x (a)", "names test_"),
     ("CREATE TABLE z (a INT REFERENCES `{v}`.x (a))", "with cdc-consumer --skip"),
 ]
+
+
+#: the same, with the session's SQL mode or client
+HOSTILE_SESSIONS: list[tuple[str, dict[str, int], str]] = [
+    ("ALTER TABLE t AUTO_INCREMENT=1. RENAME TO {v}.t", {}, "its text writes"),
+    ("CREATE TABLE z (a INT) AUTO_INCREMENT=1e1SELECT SLEEP(20)", {}, "with SELECT it reaches beyond"),
+    ("CREATE TABLE z (a INT DEFAULT .5REFERENCES {v}.x (a))", {}, "names test_"),
+    ('ALTER TABLE t RENAME COLUMN "a\\" TO b, RENAME TO {v}.t -- " TO c', {"sql_mode": 1 << 18}, "its text writes"),
+    # in gbk the last byte of the letter takes the backtick with it
+    (
+        "CREATE DEFINER=`漢`@`@b VIEW {v}.w AS SELECT 1 AS a -- ` VIEW {d}.w AS SELECT 1 AS a",
+        {"character_set_client": 28}, "its text writes",
+    ),
+    ("ALTER TABLE t COMMENT 'x' --\xa0 , COMMENT '\n, RENAME {v}.t -- '", {"character_set_client": 8}, "depends on"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "session", "words"), HOSTILE_SESSIONS, ids=[sql for sql, _, _ in HOSTILE_SESSIONS])
+def test_a_statement_is_read_as_its_server_will_read_it(
+    victim: Stage, sql: str, session: dict[str, int], words: str
+) -> None:
+    text = sql.format(v=f"{victim.database}_v", d=victim.database)
+    encoding = "latin-1" if session.get("character_set_client") == 8 else "utf-8"
+    victim.log.ddl(text.encode(encoding), victim.database, [victim.database], **session)
+    with pytest.raises(CdcError) as caught:
+        victim.replay()
+    assert words in causes(caught.value), causes(caught.value)
 
 
 @pytest.mark.parametrize(("sql", "words"), HOSTILE, ids=[sql for sql, _ in HOSTILE])

@@ -195,8 +195,8 @@ def test_a_no_break_space_is_a_blank_where_mysql_takes_it_for_one() -> None:
 LAYOUTS = [
     ("create table NAME . NAME ( a int )", [0]),
     ("create table if not exists NAME . NAME like NAME . NAME", [0]),
-    ("create or replace algorithm = merge definer = u @ h sql security invoker view NAME . NAME as select", [0]),
-    ("create definer = 'u' @ 'h' trigger NAME . NAME before insert on NAME", [0]),
+    ("create or replace algorithm = merge definer = u@h sql security invoker view NAME . NAME as select", [0]),
+    ("create definer = 'u'@'h' trigger NAME . NAME before insert on NAME", [0]),
     ("create unique index NAME using btree on NAME . NAME ( a )", [1]),
     ("create database if not exists NAME charset utf8mb4", [0]),
     ("alter table NAME . NAME add NAME int , rename to NAME . NAME", [0, 3]),
@@ -252,7 +252,12 @@ def layouts(draw: st.DrawFn) -> tuple[str, int, list[str]]:
 @given(layouts())
 def test_names_blanks_comments_and_letter_case_change_nothing(layout: tuple[str, int, list[str]]) -> None:
     sql, sql_mode, written = layout
-    assert read(sql, sql_mode).databases == tuple(dict.fromkeys(written))
+    assert read(sql, sql_mode).databases == tuple(dict.fromkeys(map(kept, written)))
+
+
+def kept(name: str) -> str:
+    """The name as MySQL keeps it: utf8mb3 has no letter beyond the BMP."""
+    return "".join(letter if letter <= "\uffff" else "?" for letter in name)
 
 
 @settings(deadline=None)
