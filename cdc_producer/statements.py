@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from json.encoder import encode_basestring as json_string
 
 from cdc_producer.decode.binlog_event import BinlogEvent, way_past
@@ -13,14 +14,17 @@ from shared.events import Query, query_json, resource_uri
 from shared.filters import DatabaseFilter
 from shared.statements.create_table import empty_table
 from shared.statements.heads import read_statement, shown_sql
+from shared.statements.stored_text import in_one_charset
 from shared.values import UTF8_CHARSETS
 
 #: classes of statement that are not replicated: accounts are the follower's own, the others change no data
 NOT_REPLICATED = frozenset({"ACCOUNT", "MAINTENANCE", "TEMPORARY", "TRANSACTION"})
 #: what to do about a statement that was logged as text
 _AS_ROWS = "its session, or the leader, has binlog_format other than ROW: set it to ROW in both"
-#: kinds of statement whose head the leader writes anew, in utf8mb4, whatever the client's character set
-REWRITTEN = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"})
+#: statements whose head the leader writes anew, in utf8mb4, whatever the client's character set
+REWRITTEN = frozenset({("CREATE", "EVENT")}).union(
+    product(("CREATE", "ALTER"), ("VIEW", "PROCEDURE", "FUNCTION", "LIBRARY"))
+)
 
 
 class Statements:
@@ -58,16 +62,19 @@ class Statements:
             return self._operation(query, tuple(inside))
         return None
 
+    def _charset(self, query: QueryEvent) -> str:
+        return self._facts.charsets[query.session.get("character_set_client", 255)].name
+
     def _writes(self, query: QueryEvent, where: str) -> tuple[str, ...]:
         """Databases the statement writes: as the leader recorded them, else as its text says."""
         if query.updated is not None and not any(name in self._databases for name in query.updated):
             return query.updated
-        charset = self._facts.charsets[query.session.get("character_set_client", 255)].name
+        charset = self._charset(query)
         try:
             statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database, charset)
         except UnsupportedError as error:
             if query.updated is None:
-                raise UnsupportedError(f"statement at {where}: {error}") from None
+                raise UnsupportedError(f"statement at {where}: {error}; {way_past(where)}") from None
             return query.updated
         if statement.kind == "DML" and query.updated is None:
             raise UnsupportedError(
@@ -76,10 +83,11 @@ class Statements:
             )
         if statement.kind in NOT_REPLICATED:
             return ()
-        rewritten = statement.kind in REWRITTEN and statement.verb in ("CREATE", "ALTER")
-        if rewritten and charset not in UTF8_CHARSETS and not query.sql.isascii():
+        rewritten = (statement.verb, statement.kind) in REWRITTEN
+        plain = charset in UTF8_CHARSETS or query.sql.isascii()
+        if rewritten and not plain and not in_one_charset(query.sql, query.session.get("sql_mode", 0), charset):
             raise UnsupportedError(
-                f"statement at {where} ({shown_sql(query.sql)}) creates a {statement.kind.lower()} from a client"
+                f"statement at {where} ({shown_sql(query.sql)}) is a {statement.verb} {statement.kind} from a client"
                 f" of character set {charset}, and the leader logged names in utf8mb4 and the rest in that character"
                 f" set, so it cannot be read for certain; run it again from a utf8mb4 client; {way_past(where)}"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fix_replication import Replicate, Replication
+from fix_replication import Replicate, Replication, assert_refused
 from kit.helpers import tables_of
 
 from docker.local.mysql_servers import Server
@@ -76,6 +76,12 @@ def test_any_collation_of_a_client(replication: Replication, session: str) -> No
     replication.play(session, "CREATE TABLE t (a VARCHAR(9) DEFAULT 'x')", "INSERT INTO t VALUES (DEFAULT)")
     replication.replicate()
     replication.same()
+
+
+def test_a_client_of_swe7_stops_and_is_passed_by_a_decision(replication: Replication) -> None:
+    """Which bytes are its quotes cannot be told."""
+    replication.play("CREATE TABLE t (a INT)", "SET NAMES swe7", "CREATE TABLE u LIKE t")
+    assert_refused(replication.produce(), "swe7 is not supported", "cdc-producer --skip")
 
 
 def test_a_default_database_that_is_gone(replication: Replication) -> None:
