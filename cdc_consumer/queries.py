@@ -65,9 +65,19 @@ class QueryReplay:
                 f"{reading.about} writes databases of which some take part in replication ({', '.join(inside)}) and"
                 f" some do not ({', '.join(outside)}); change the filters to include all or none"
             )
-        if inside:
-            self._refuse_references(reading)
-        return bool(inside)
+        if not inside or not self._takes_tables(reading):
+            return False
+        self._refuse_references(reading)
+        return True
+
+    def _takes_tables(self, reading: QueryReading) -> bool:
+        """Tell whether the tables that a statement writes take part; true of one that writes none."""
+        takes, refusal = self._databases.takes_statement(reading.statement, self._facts.lower_case_table_names != 0)
+        if refusal:
+            raise FollowerError(
+                f"{reading.about} {refusal}; change the filters, {WAY_PAST} (with --instead FILE for a part of it)"
+            )
+        return takes
 
     def _refuse_references(self, reading: QueryReading) -> None:
         """Refuse a foreign key to a table outside the filter: it would read, lock and hold what is none of ours."""

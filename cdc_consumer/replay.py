@@ -24,6 +24,7 @@ from cdc_consumer.queries import QueryReplay
 from cdc_consumer.resume import continue_after, open_topic
 from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
+from cdc_consumer.unmet import Unmet
 from shared.decode import decode
 from shared.errors import CdcError, EventError, FollowerError, FollowerLinkError, causes
 from shared.events import Event, Heartbeat, Query, Rows
@@ -150,7 +151,7 @@ class Attempt:
         self._leaves_out = leave_out
         #: sequence of the first event of the transaction in hand
         self._first = self._transactions.sequence + 1
-        self._told_missing = False
+        self._unmet = Unmet(worker, databases)
 
     def run(self) -> None:
         """Apply events until asked to stop or at the end."""
@@ -159,7 +160,7 @@ class Attempt:
         if self._transactions.inside:
             logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
         self._worker.settle(last=True)
-        self._tell_missing()
+        self._tell_unmet()
 
     def _records(self) -> Iterator[Record]:
         """The topic's records, up to the end; where there are none now, what waits is committed."""
@@ -170,20 +171,15 @@ class Attempt:
                 self._progress.rest()
                 records = self._reader.read(READ_SECONDS)
                 if not records:
-                    self._tell_missing()
+                    self._tell_unmet()
             for record in records:
                 if self._done():
                     return
                 yield record
 
-    def _tell_missing(self) -> None:
-        """Say once which included databases the topic has not brought, when all that it holds is applied."""
-        if not self._told_missing and self._next >= self._reader.next_offset():
-            self._told_missing = True
-            existing = self._worker.ask("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
-            missing = self._databases.missing_from(str(name) for (name,) in existing)
-            if missing:
-                logger.warning("include_dbs names %s: nothing of it is in the topic so far", ", ".join(missing))
+    def _tell_unmet(self) -> None:
+        if not self._unmet.told and not self._transactions.inside and self._next >= self._reader.next_offset():
+            self._unmet.tell()
 
     def _apply(self, record: Record) -> None:
         """Apply one event in its place, or pass over what says nothing new."""
@@ -223,7 +219,7 @@ class Attempt:
         event, worker = step.event, self._worker
         if step.first:
             worker.begin(event.gtid)
-        if rows.database in self._databases:
+        if self._databases.takes(rows.database, rows.table):
             worker.write(rows, event.sequence, step.offset)
         if step.last:
             worker.commit(mark_of(event, step.offset))
@@ -239,7 +235,7 @@ class Attempt:
             )
         if step.first:
             worker.begin(event.gtid)
-        if rows.database in self._databases and not worker.write_changes(changes, count, event.sequence):
+        if self._databases.takes(rows.database, rows.table) and not worker.write_changes(changes, count, event.sequence):
             operation = self._decode(record).operation
             assert isinstance(operation, Rows)
             worker.write(operation, event.sequence, step.offset)

@@ -24,6 +24,7 @@ from shared.mysql import (
     error_number,
     error_text,
     is_link_error,
+    quote_account,
     rows,
     server_version,
     variables,
@@ -80,7 +81,7 @@ class LeaderConsole:
             if error_number(error) == ER.SPECIFIC_ACCESS_DENIED_ERROR:
                 raise LeaderError(
                     f"user {self.leader.user} may not replicate from leader {self.leader}: GRANT REPLICATION SLAVE,"
-                    f" REPLICATION CLIENT ON *.* TO '{self.leader.user}'@'%'"
+                    f" REPLICATION CLIENT ON *.* TO {quote_account(self.leader.user)}"
                 ) from None
             raise self._named(error) from error
 
@@ -142,11 +143,22 @@ class LeaderConsole:
             raise LeaderError(f"leader {self.leader} writes no binlog; start it with log_bin")
         return Position(*found)
 
-    def missing(self, databases: DatabaseFilter) -> list[str]:
-        """The included databases the leader does not have, as far as the account may see that."""
+    def unmet(self, databases: DatabaseFilter) -> dict[str, str]:
+        """Return what the filter names and the leader does not have, as far as the account may see that."""
         found = [name for (name,) in self._rows("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")]
-        # who does not even see this one has no right to see what others there are
-        return databases.missing_from(found) if "mysql" in found else []
+        tables: list[tuple[str, str]] = []
+        if not databases.whole_databases:
+            tables = [
+                (str(a), str(b))
+                for a, b in self._rows("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
+            ]
+        # who does not even see these has no right to see what others there are
+        sees_tables, sees_databases = ("mysql", "user") in tables, "mysql" in found
+        return {
+            key: names
+            for key, names in databases.unmet(found, tables, exclusions=True).items()
+            if (sees_databases if key == "include_dbs" else sees_tables)
+        }
 
     def files(self) -> list[str]:
         """The binlogs the leader still has, oldest first."""

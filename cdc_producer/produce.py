@@ -95,10 +95,10 @@ class Producer:
         with closing(LeaderConsole(self.profile.database)) as console:
             facts = console.check(self._server_id, self._server_uuid)
             resume = console.start(facts.end) if last is None else from_record(last)
-            missing = console.missing(self._databases)
+            unmet = console.unmet(self._databases) if self._end is None else {}
         resume.check(facts.uuid, facts.end, self.profile.database)
-        if missing and self._end is None:
-            logger.warning("include_dbs names %s: the leader does not have it now", ", ".join(missing))
+        for key, names in unmet.items():
+            logger.warning("%s names %s: the leader does not have it now", key, names)
         self._end = self._end or facts.end
         logger.info(
             "leader %s (MySQL %s, %s), topic %s, from %s after sequence %d",

@@ -52,6 +52,8 @@ class Statements:
             )
         sql_mode = query.session.get("sql_mode", 0)
         creates_filled_table = in_block and empty_table(query.sql, sql_mode) is not None
+        if inside and not self._takes_tables(query, event.where()):
+            return None
         if inside:
             require_understood(query, event.where())
             if in_block and not creates_filled_table:
@@ -64,6 +66,20 @@ class Statements:
 
     def _charset(self, query: QueryEvent) -> str:
         return self._facts.charsets[query.session.get("character_set_client", 255)].name
+
+    def _takes_tables(self, query: QueryEvent, where: str) -> bool:
+        """Tell whether the tables that a statement writes take part; true of one that writes none."""
+        if self._databases.whole_databases:
+            return True
+        try:
+            sql_mode, charset = query.session.get("sql_mode", 0), self._charset(query)
+            statement = read_statement(query.sql, sql_mode, query.database, charset)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"statement at {where}: {error}; {way_past(where)}") from None
+        takes, refusal = self._databases.takes_statement(statement, self._facts.lower_case_table_names != 0)
+        if refusal:
+            raise UnsupportedError(f"statement at {where} ({shown_sql(query.sql)}) {refusal}; {way_past(where)}")
+        return takes
 
     def _writes(self, query: QueryEvent, where: str) -> tuple[str, ...]:
         """Databases the statement writes: as the leader recorded them, else as its text says."""

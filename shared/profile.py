@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ProfileError
-from shared.profile_table import ProfileTable, check_database_name, expand, read, shown, typed
+from shared.profile_table import (
+    ProfileTable,
+    check_database_name,
+    check_table_pattern,
+    check_topic_name,
+    expand,
+    read,
+    shown,
+    typed,
+)
 
-#: longest name of a topic: a file's, with room for what is put behind it
-TOPIC_NAME_LENGTH = 200
 #: days that a record may be kept: a minute or two, a century
 RETENTION_DAYS = (0.001, 36_500.0)
 #: SPUs that may keep one topic
@@ -140,10 +147,14 @@ class Database(ProfileTable):
 
 @dataclass(frozen=True, slots=True)
 class Filters(ProfileTable):
-    """Which databases take part; exactly one of the two is set."""
+    """Which databases take part, and which of their tables; exactly one of the first two is set."""
 
     include_dbs: tuple[str, ...] | None = None
     exclude_dbs: tuple[str, ...] | None = None
+    #: patterns of `database.table`: only these tables of the databases; all when absent
+    include_tables: tuple[str, ...] | None = None
+    #: and of these none
+    exclude_tables: tuple[str, ...] | None = None
 
     def check(self, name: str) -> None:
         if (self.include_dbs is None) == (self.exclude_dbs is None):
@@ -152,6 +163,11 @@ class Filters(ProfileTable):
             raise ProfileError(f"{name}include_dbs is empty: nothing would be replicated")
         for database in (*(self.include_dbs or ()), *(self.exclude_dbs or ())):
             check_database_name(database, f"{name}{'include' if self.include_dbs else 'exclude'}_dbs")
+        if self.include_tables == ():
+            raise ProfileError(f"{name}include_tables is empty: no table would be replicated")
+        for key, patterns in (("include_tables", self.include_tables), ("exclude_tables", self.exclude_tables)):
+            for pattern in patterns or ():
+                check_table_pattern(pattern, name + key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +191,7 @@ class TopicSettings(ProfileTable):
     def check(self, name: str) -> None:
         if self.backend not in ("embedded", "fluvio"):
             raise ProfileError(f'{name}backend must be "embedded" or "fluvio", not {shown(self.backend)}')
-        if set(self.name) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
-            raise ProfileError(f"{name}name may hold lower-case letters, digits and '-', not {shown(self.name)}")
-        if len(self.name) > TOPIC_NAME_LENGTH:
-            raise ProfileError(f"{name}name may have {TOPIC_NAME_LENGTH} characters, not {len(self.name)}")
+        check_topic_name(self.name, f"{name}name")
         expand(self.path, f"{name}path")
         for key, given in (("endpoint", self.endpoint is not None), ("replication", self.replication != 1)):
             if given and self.backend != "fluvio":

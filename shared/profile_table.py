@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import types
 import typing
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +19,12 @@ from shared.errors import ProfileError
 
 #: longest name of a file that Linux takes, and of a database that MySQL takes
 FILE_NAME_BYTES, DATABASE_NAME_LENGTH = 255, 64
+#: longest name of a topic: a file's, with room for what is put behind it
+TOPIC_NAME_LENGTH = 200
+#: what no topic's name may hold
+_NO_TOPIC = re.compile(r"[^a-z0-9-]")
+#: what a template of topics' names may name
+PLACES = ("{database}", "{table}")
 #: a wrong value is shown up to so many characters
 SHOWN_LENGTH = 60
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
@@ -28,6 +36,9 @@ class ProfileTable:
 
     def check(self, name: str) -> None:
         """Raise ProfileError when values of the right type do not fit; `name` is the table's, and ends in a dot."""
+
+    def check_given(self, keys: Collection[str], name: str) -> None:
+        """Raise ProfileError when one of the `keys` that the profile has would not be heeded."""
 
 
 T = TypeVar("T", bound=ProfileTable)
@@ -74,6 +85,7 @@ def _build(table: dict[str, Any], kind: type[T], prefix: str) -> T:
             raise ProfileError(f"missing key {prefix}{name}")
     built = kind(**values)
     built.check(prefix)
+    built.check_given(table.keys(), prefix)
     return built
 
 
@@ -84,9 +96,13 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         if not isinstance(value, dict):
             raise ProfileError(f"{name} must be a table")
         return _build(value, typing.cast(type[ProfileTable], hint), name + ".")
+    if typing.get_origin(hint) is Mapping:
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+            raise ProfileError(f"{name} must be a table of strings")
+        return dict(value)
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise ProfileError(f"{name} must be a list of database names")
+            raise ProfileError(f"{name} must be a list of names")
         return tuple(value)
     if hint is float and type(value) is int and abs(value) < 1 << 53:
         return float(value)
@@ -108,6 +124,38 @@ def check_database_name(database: str, name: str) -> None:
     """Raise ProfileError when no database can have this name; `name` is the key that holds it."""
     if not 0 < len(database) <= DATABASE_NAME_LENGTH or "\0" in database or database.endswith(" "):
         raise ProfileError(f"{name} holds {shown(database)}, which cannot be the name of a database")
+
+
+def check_table_pattern(pattern: str, name: str) -> None:
+    """Raise ProfileError when this cannot be a pattern of `database.table`; `name` is the key that holds it."""
+    database, dot, table = pattern.partition(".")
+    if not dot or not database or not table or "\0" in pattern:
+        raise ProfileError(f"{name} holds {shown(pattern)}, which is no database.table, with * for any characters")
+
+
+def check_topic_name(topic: str, name: str) -> None:
+    """Raise ProfileError when no topic can have this name; `name` is the key that holds it."""
+    if not topic or set(topic) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
+        raise ProfileError(f"{name} may hold lower-case letters, digits and '-', not {shown(topic)}")
+    if len(topic) > TOPIC_NAME_LENGTH:
+        raise ProfileError(f"{name} may have {TOPIC_NAME_LENGTH} characters, not {len(topic)}")
+
+
+def topic_name(template: str, database: str, table: str) -> str:
+    """Return the name that a template gives a table: in small letters, with hyphens for what no name may hold."""
+    parts = re.split(r"(\{database\}|\{table\})", template)
+    text = "".join({"{database}": database, "{table}": table}.get(part, part) for part in parts)
+    return _NO_TOPIC.sub("-", text.lower())
+
+
+def template_error(template: str) -> str:
+    """Say what is wrong with a template; "" when nothing is."""
+    rest = template
+    for place in PLACES:
+        rest = rest.replace(place, "")
+    if "{" in rest or "}" in rest:
+        return f"may name {' and '.join(PLACES)}, and nothing else in braces"
+    return "" if template else "is empty"
 
 
 def expand(path: str, name: str) -> Path:

@@ -66,6 +66,20 @@ def test_a_database_that_is_nowhere_is_told(
     assert f"WARNING: include_dbs names {database}x: nothing of it is in the topic so far" in consumed.stderr
 
 
+def test_a_table_that_is_nowhere_is_told(replicate: Replicate, leader: Server, follower: Server, database: str) -> None:
+    """The case of a letter may be a slip."""
+    filters = {"include_dbs": [database], "include_tables": [f"{database}.T"], "exclude_tables": ["*.Secret"]}
+    replication = replicate(leader, follower, [database], producer={"filters": filters}, consumer={"filters": filters})
+    replication.play(f"CREATE DATABASE {database}")
+    replication.play("CREATE TABLE t (id INT)", "INSERT INTO t VALUES (1)")
+    produced, consumed = replication.produce(), replication.consume()
+    assert (produced.returncode, consumed.returncode) == (0, 0)
+    assert f"WARNING: include_tables names {database}.T: the leader does not have it now" in produced.stderr
+    assert "WARNING: exclude_tables names *.Secret: the leader does not have it now" in produced.stderr
+    assert f"WARNING: include_tables names {database}.T: nothing of it is in the topic so far" in consumed.stderr
+    assert "Secret" not in consumed.stderr
+
+
 def test_the_consumer_may_be_first(replicate: Replicate, leader: Server, follower: Server, database: str) -> None:
     replication = replicate(leader, follower, [database])
     replication.consumer.start()
