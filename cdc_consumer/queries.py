@@ -80,15 +80,18 @@ class QueryReplay:
         return takes
 
     def _refuse_references(self, reading: QueryReading) -> None:
-        """Refuse a foreign key to a table outside the filter: it would read, lock and hold what is none of ours."""
+        """Refuse a foreign key to a table outside the filter, a union with it, or its likeness: it is not ours."""
         folds = self._facts.lower_case_table_names != 0
-        named = [name.lower() if folds else name for name in reading.references]
-        _, outside = self._databases.split(named)
+        ((own, _), *_) = reading.statement.targets
+        named = [(database or own, table) for database, table in reading.references]
+        _, outside = self._databases.split_tables(
+            (database.lower(), table.lower()) if folds else (database, table) for database, table in named
+        )
         if outside:
             raise FollowerError(
-                f"{reading.about} makes a foreign key to a table of {', '.join(outside)}, which takes no part in"
-                f" replication; change the filters to include it, {WAY_PAST} (--instead FILE may make the table"
-                " without that key)"
+                f"{reading.about} names {', '.join(outside)} in a foreign key, in LIKE or in UNION, which takes no"
+                f" part in replication; change the filters to include it, {WAY_PAST} (--instead FILE may make the table"
+                " without that clause)"
             )
 
     def _wanted(self, reading: QueryReading) -> bool:

@@ -6,14 +6,15 @@ here, and by nothing that the event says beside the text.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from cdc_consumer.follower.preflight import Facts
 from cdc_consumer.sql.session import UTF8MB4, of_query
 from shared.errors import EventError, FollowerError, UnsupportedError
 from shared.events import Query
-from shared.mysql import quote_name
-from shared.statements.create_table import reaching_words, referenced_databases
+from shared.mysql import quote_account
+from shared.statements.create_table import reaching_words, referenced_tables
 from shared.statements.heads import Statement, read_statement, shown_sql
 from shared.statements.tokens import Tokens, Unreadable
 
@@ -36,8 +37,9 @@ class QueryReading(NamedTuple):
     statement: Statement
     #: the session's variables as SQL
     settings: dict[str, str]
-    #: databases that foreign keys in its text name
-    references: tuple[str, ...]
+    #: database and name of other tables that it names: those of its foreign keys, where "" is the database of its own
+    #: table, or those that a MERGE table unites
+    references: tuple[tuple[str, str], ...]
     #: it, in words for errors
     about: str
 
@@ -50,14 +52,16 @@ def read_query(query: Query, sequence: int, facts: Facts) -> QueryReading:
         sql_mode = query.session.get("sql_mode", 0)
         charset = facts.charsets[query.session.get("character_set_client", int(UTF8MB4))]
         statement = read_statement(query.sql, sql_mode, query.database, charset, facts.number)
-        sql = _owned(query, sql_mode, charset) if (statement.verb, statement.kind) == ("ALTER", "EVENT") else query.sql
+        rewrite = ADDITIONS.get((statement.verb, statement.kind))
+        sql = query.sql if rewrite is None else rewrite(query, Tokens(query.sql, sql_mode, charset))
         reaching = ""
-        references: tuple[str, ...] = ()
+        references: tuple[tuple[str, str], ...] = ()
         if statement.kind == "TABLE":
             # a table with rows behind it is created in utf8mb4, whatever the client is said to speak
             spoken = charset if statement.empty is None else "utf8mb4"
             reaching = reaching_words(query.sql, sql_mode, spoken, facts.number)
-            references = referenced_databases(query.sql, sql_mode, spoken, facts.number)
+            if not reaching:
+                references = referenced_tables(query.sql, sql_mode, query.database, spoken, facts.number)
     except KeyError as error:
         raise FollowerError(
             f"{about} cannot be replayed: the follower, MySQL {facts.version}, does not know the collation {error} of"
@@ -93,13 +97,35 @@ def _require_agreement(query: Query, statement: Statement, about: str) -> None:
         )
 
 
-def _owned(query: Query, sql_mode: int, charset: str) -> bytes:
+def _owned(query: Query, tokens: Tokens) -> bytes:
     """An ALTER EVENT with who ran it on the leader as its definer, which is what it means without that clause."""
-    tokens = Tokens(query.sql, sql_mode, charset)
     tokens.expect("ALTER")
     account = query.session.get("invoker")
     if account is None or tokens.word != "EVENT":
         return query.sql
-    user, host = account
-    clause = f"DEFINER={quote_name(user)}@{quote_name(host)} "
+    clause = f"DEFINER={quote_account(*account)} "
     return query.sql[: tokens.start] + clause.encode() + query.sql[tokens.start :]
+
+
+def _encrypted(query: Query, tokens: Tokens) -> bytes:
+    """A CREATE DATABASE with the encryption that its session had as its default, which only an administrator may set.
+
+    The leader tells it where the statement has no such clause.
+    """
+    default = query.session.get("default_table_encryption")
+    if default is None:
+        return query.sql
+    tokens.expect("CREATE")
+    tokens.advance()
+    if tokens.take("IF"):
+        tokens.take("NOT")
+        tokens.take("EXISTS")
+    clause = b" ENCRYPTION 'Y' " if default else b" ENCRYPTION 'N' "
+    return query.sql[: tokens.end] + clause + query.sql[tokens.end :]
+
+
+#: statements to whose text is added what the leader knew beside it
+ADDITIONS: Mapping[tuple[str, str], Callable[[Query, Tokens], bytes]] = {
+    ("ALTER", "EVENT"): _owned,
+    ("CREATE", "DATABASE"): _encrypted,
+}

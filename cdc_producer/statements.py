@@ -12,9 +12,10 @@ from cdc_producer.leader import LeaderFacts
 from shared.errors import UnsupportedError
 from shared.events import Query, query_json, resource_uri
 from shared.filters import DatabaseFilter
-from shared.statements.create_table import empty_table
+from shared.statements.create_table import empty_table, reaching_words
 from shared.statements.heads import read_statement, shown_sql
 from shared.statements.stored_text import in_one_charset
+from shared.statements.tokens import Unreadable
 from shared.values import UTF8_CHARSETS
 
 #: classes of statement that are not replicated: accounts are the follower's own, the others change no data
@@ -50,19 +51,27 @@ class Statements:
                 f" includes, and {', '.join(outside)}, which it does not; include all of them or none;"
                 f" {way_past(event.where())}"
             )
-        sql_mode = query.session.get("sql_mode", 0)
-        creates_filled_table = in_block and empty_table(query.sql, sql_mode) is not None
         if inside and not self._takes_tables(query, event.where()):
             return None
         if inside:
             require_understood(query, event.where())
-            if in_block and not creates_filled_table:
+            if self._writes_rows(query, in_block):
                 raise UnsupportedError(
                     f"statement at {event.where()} ({shown_sql(query.sql)}) changes rows as text and cannot be"
                     f" replicated; {_AS_ROWS}; {way_past(event.where())}"
                 )
             return self._operation(query, tuple(inside))
         return None
+
+    def _writes_rows(self, query: QueryEvent, in_block: bool) -> bool:
+        """Tell whether the text alone says which rows it writes; a table's rows may follow it instead."""
+        sql_mode = query.session.get("sql_mode", 0)
+        if in_block:
+            return empty_table(query.sql, sql_mode) is None
+        try:
+            return bool(reaching_words(query.sql, sql_mode, self._charset(query)))
+        except Unreadable:
+            return False  # what the leader says that it writes is known, and the consumer reads it again
 
     def _charset(self, query: QueryEvent) -> str:
         return self._facts.charsets[query.session.get("character_set_client", 255)].name

@@ -1,4 +1,4 @@
-"""CREATE and ALTER TABLE: whether rows come with it, and from where; and which tables its foreign keys name.
+"""CREATE and ALTER TABLE: whether rows come with it, and from where; and which other tables it names.
 
 A leader logs CREATE TABLE ... SELECT as CREATE TABLE ... START TRANSACTION, with the rows behind it in one transaction;
 what SHOW CREATE TABLE writes behind the columns stands behind these two words, or before them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shared.statements.targets import one_object
+from shared.statements.targets import Targets, objects, one_object
 from shared.statements.tokens import Tokens, Unreadable
 
 #: what such a text holds, beside others that only mention it
@@ -33,16 +33,26 @@ def empty_table(sql: bytes, sql_mode: int) -> bytes | None:
     return None
 
 
-def reaching_words(sql: bytes, sql_mode: int, charset: str, version: int) -> str:
-    """Return the words with which a CREATE or ALTER TABLE reaches beyond the table it names, "" without any.
+def renamed_table(sql: bytes, sql_mode: int, name: bytes) -> bytes:
+    """Return a CREATE TABLE as it reads for a table of another name, which is quoted. Raises Unreadable."""
+    # the leader writes this text itself
+    tokens = _at_name(sql, sql_mode, "utf8mb4", None)
+    if tokens is None:
+        raise Unreadable("it is no CREATE TABLE")
+    one_object(tokens, ITSELF)
+    return b"CREATE TABLE " + name + b" " + sql[tokens.start :]
 
-    A query in its text may call anything, and the union of a MERGE table is written with it. A leader logs no query.
-    `version` is that of the server it will run on. Raises Unreadable.
+
+def reaching_words(sql: bytes, sql_mode: int, charset: str, version: int | None = None) -> str:
+    """Return the words with which a CREATE or ALTER TABLE begins a query, "" without any.
+
+    A query in its text may read and call anything. A leader that logs rows never logs one. `version` is that of the
+    server it will run on, None for the one that wrote it. Raises Unreadable.
     """
     before = ""
     for _, word, _ in _words(sql, sql_mode, charset, version):
         # reserved words, so none of them is a name; VALUES alone begins a partition's
-        if word in ("SELECT", "UNION") or (word == "TABLE" and before != "WITH"):
+        if word == "SELECT" or (word == "TABLE" and before != "WITH"):
             return word
         if (before, word) == ("VALUES", "ROW"):
             return "VALUES ROW"
@@ -50,23 +60,44 @@ def reaching_words(sql: bytes, sql_mode: int, charset: str, version: int) -> str
     return ""
 
 
-def referenced_databases(sql: bytes, sql_mode: int, charset: str, version: int) -> tuple[str, ...]:
-    """Return the databases that REFERENCES in a CREATE or ALTER TABLE names, each once.
+def referenced_tables(
+    sql: bytes, sql_mode: int, database: str, charset: str, version: int
+) -> tuple[tuple[str, str], ...]:
+    """Return database and name of other tables that a CREATE or ALTER TABLE without a query reaches, each once.
 
-    One that is not named is not among them: it is that of the table itself, whatever the session's is. `version` is
-    that of the server it will run on. Raises Unreadable.
+    These are the tables that REFERENCES names, where "" is the database of the table itself, which one without a
+    database is in whatever the session's is; and that of LIKE and those of the option UNION, where it is in the
+    session's `database`. `version` is that of the server it will run on. Raises Unreadable.
     """
-    found: dict[str, None] = {}
+    found: dict[tuple[str, str], None] = {}
     tokens = _at_name(sql, sql_mode, charset, version)
-    while tokens is not None and not tokens.at_end:
-        # a reserved word, so it is no name
+    if tokens is None:
+        return ()
+    one_object(tokens, ITSELF)
+    tokens.take("(")
+    if tokens.take("LIKE"):
+        found.update(dict.fromkeys(one_object(tokens, database)))
+    while not tokens.at_end:
+        # reserved words, so neither is a name
         if tokens.take("REFERENCES"):
-            ((database, _),) = one_object(tokens, ITSELF)
-            found[database] = None
+            ((home, table),) = one_object(tokens, ITSELF)
+            found["" if home == ITSELF else home, table] = None
+        elif tokens.take("UNION"):
+            found.update(dict.fromkeys(_united(tokens, database)))
         else:
             tokens.advance()
-    found.pop(ITSELF, None)
     return tuple(found)
+
+
+def _united(tokens: Tokens, database: str) -> Targets:
+    """The tables of a MERGE table: [=] ([database.]name, ...)."""
+    tokens.take("=")
+    tokens.expect("(")
+    if tokens.take(")"):
+        return []
+    tables = objects(tokens, database)
+    tokens.expect(")")
+    return tables
 
 
 def _words(sql: bytes, sql_mode: int, charset: str, version: int | None = None) -> Iterator[tuple[int, str, int]]:
