@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+import time
 from json.encoder import encode_basestring as json_string
 from typing import Any
 
@@ -67,6 +68,7 @@ class Capture:
         #: the transaction in hand is the one that is left out
         self._leaving = False
         self._resource = resource
+        self._databases = databases
         self._facts = facts
         self._statements = Statements(resource, databases, facts)
         self._tables = tables
@@ -195,7 +197,8 @@ class Capture:
         """
         if not self.at_edge or not self.began:
             return False
-        heartbeat = Heartbeat(self._facts.uuid, self._created, int((heard + self._facts.clock) * 1e6))
+        seen = int((heard + self._facts.clock) * 1e6)
+        heartbeat = Heartbeat(self._facts.uuid, self._created, seen, filters=self._databases.told)
         draft = Draft(json_string(f"flv://{self._resource}"), self.edge, self._last, 0)
         self._outgoing.add(draft, Operation(heartbeat_json(heartbeat)), self.sequence, None)
         self._told = self.edge
@@ -279,6 +282,9 @@ class Capture:
     def _describe(self, event: BinlogEvent) -> None:
         self._resume.check_file(event.timestamp)
         self._created = event.timestamp
+        if self._told is None:
+            # the first record of an empty topic tells from where on it has everything
+            self.heartbeat(time.monotonic())
         self._rotate(event)
 
     def _rotate(self, event: BinlogEvent) -> None:

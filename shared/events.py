@@ -19,6 +19,7 @@ The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py`
     raw          base64 of a Query's bytes when they are not valid UTF-8
     leader       server_uuid of the leader; created  when it began the binlog file of bn_file, seconds since 1970;
                  time  its last sign of life, microseconds since 1970 (Heartbeat only)
+    filters      what the producer publishes, as its profile says it (Heartbeat only)
 """
 
 from __future__ import annotations
@@ -131,6 +132,8 @@ class Heartbeat:
     created: int | None = None
     #: when it gave its last sign of life, microseconds since 1970 by its own clock
     time: int | None = None
+    #: what the producer publishes, as [filters] of its profile says it; None where the record does not tell
+    filters: Mapping[str, list[str]] | None = None
 
 
 class Event(NamedTuple):
@@ -218,4 +221,5 @@ def heartbeat_json(heartbeat: Heartbeat) -> bytes:
     """Return what Draft.encode needs of a Heartbeat."""
     created = "" if heartbeat.created is None else f',"created":{heartbeat.created}'
     time = "" if heartbeat.time is None else f',"time":{heartbeat.time}'
-    return f',"operation":"Heartbeat","leader":"{heartbeat.leader}"{created}{time}'.encode()
+    filters = "" if heartbeat.filters is None else f',"filters":{orjson.dumps(dict(heartbeat.filters)).decode()}'
+    return f',"operation":"Heartbeat","leader":"{heartbeat.leader}"{created}{time}{filters}'.encode()

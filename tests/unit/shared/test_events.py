@@ -76,6 +76,18 @@ def test_heartbeats() -> None:
     assert decode(value, "here") == Event(-1, Position("binlog.000001", 9), heartbeat, transaction, 0, None)
 
 
+def test_a_heartbeat_tells_what_is_published() -> None:
+    filters = {"include_dbs": ["a", 'ä"b'], "exclude_tables": ["a.*"]}
+    value = Draft('"flv://srv"', Position("binlog.000001", 4), None, 0).encode(
+        heartbeat_json(Heartbeat("uuid", filters=filters)), -1, None
+    )
+    assert decode(value, "here").operation == Heartbeat("uuid", filters=filters)
+    for wrong in (b"5", b'{"include_dbs":"a"}', b'{"include_dbs":[1]}'):
+        begin, _, _ = value.partition(b',"filters":')
+        with pytest.raises(EventError):
+            decode(begin + b',"filters":' + wrong + b"}", "here")
+
+
 def test_names_are_encoded_where_a_uri_needs_it() -> None:
     assert resource_uri("mysql-srv1", "flvDb", "pet") == "flv://mysql-srv1/flvDb/pet"
     assert resource_uri("s", "a/b c", "名%") == "flv://s/a%2Fb%20c/%E5%90%8D%25"
