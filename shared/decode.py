@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import orjson
 
 from shared.errors import EventError
+from shared.event_shape import misshapen
 from shared.events import Event, Heartbeat, Position, Query, Rows, Transaction
 from shared.values import LATEST_TIME, require_values, shown
 
@@ -63,7 +64,17 @@ def decode(value: bytes, where: str, *, check_values: bool = True, read_operatio
         return Event(sequence, Position(name, offset), operation, transaction, index, end)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         start = value[:60].decode(errors="replace")
-        raise EventError(f"{where} is not an event ({type(error).__name__}: {error}): {start!r}...") from error
+        raise EventError(f"{where} is not an event: {misshapen(value) or error}: {start!r}...") from error
+
+
+def _filters(found: Any) -> dict[str, list[str]] | None:
+    """Return the filters a heartbeat tells. Raises ValueError unless they are names by key."""
+    if found is None:
+        return None
+    for names in found.values():
+        if type(names) is not list or not all(type(name) is str for name in names):
+            raise ValueError(f"no filters: {shown(found)}")
+    return dict(found)
 
 
 def _operation(record: dict[str, Any], check_values: bool) -> Query | Rows | Heartbeat:
@@ -71,7 +82,9 @@ def _operation(record: dict[str, Any], check_values: bool) -> Query | Rows | Hea
     if operation == "Heartbeat":
         created, time = record.get("created"), record.get("time")
         _require_numbers(*(number for number in (created, time) if number is not None))
-        return Heartbeat(_text(record["leader"]), created, time)
+        routed = "of" in record
+        leader = _text(record.get("leader", "") if routed else record["leader"])
+        return Heartbeat(leader, created, time, routed, _filters(record.get("filters")))
     ((kind, payload),) = operation.items()
     return _query(record, payload) if kind == "Query" else _rows(record, kind, payload["rows"], check_values)
 

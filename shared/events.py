@@ -126,12 +126,14 @@ class Rows(NamedTuple):
 class Heartbeat:
     """The leader was alive, and had nothing to publish behind the last operation and up to the event's position."""
 
-    #: its server_uuid
+    #: its server_uuid; "" where the record does not tell
     leader: str
     #: when it began the binlog file of the position, seconds since 1970: another file of the same name differs in it
     created: int | None = None
     #: when it gave its last sign of life, microseconds since 1970 by its own clock
     time: int | None = None
+    #: it stands in the journal of a producer with routes, and must be read with the topics of that
+    routed: bool = False
     #: what the producer publishes, as [filters] of its profile says it; None where the record does not tell
     filters: Mapping[str, list[str]] | None = None
 
