@@ -20,8 +20,9 @@
     {"Geometry":"AAAAAAEB.."} {"Vector":"AACAPw=="}   SRID (4 bytes) + WKB; packed floats; base64
 
 subsecond and subseconds are microseconds. In `typed` each entry is a JSON path, the SQL type that a CAST gives the
-value at that path (decimal(P,S), date, time(6), datetime(6), signed, unsigned, double), and its text; the type
-"binary" has base64.
+value at that path (decimal(P,S), date, time(6), datetime(6), signed, unsigned, double), and its text. So have
+timestamp(6) and bit(N), which only a column can give; the types binary, blob, and opaque(N) of MySQL's type N, which
+no SQL gives, have base64.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from collections.abc import Callable, Sequence
 from reprlib import repr as shown
 from typing import Any
 
-__all__ = ["JSON_CASTS", "LATEST_TIME", "NULL", "UTF8_CHARSETS", "require_values", "shown"]
+__all__ = ["JSON_BYTES", "JSON_CASTS", "LATEST_TIME", "NULL", "UTF8_CHARSETS", "require_values", "shown"]
 
 #: wire form of SQL NULL
 NULL = "Null"
@@ -41,7 +42,13 @@ NULL = "Null"
 UTF8_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 
 #: SQL types an entry of JsonTyped may name, as a regular expression
-JSON_CASTS = r"decimal\(\d{1,2},\d{1,2}\)|date|time\(6\)|datetime\(6\)|signed|unsigned|double|binary"
+JSON_CASTS = (
+    r"decimal\(\d{1,2},\d{1,2}\)|date|time\(6\)|datetime\(6\)|timestamp\(6\)|signed|unsigned|double|bit\(\d{1,2}\)"
+    r"|binary|blob|opaque\(\d{1,3}\)"
+)
+
+#: those of bytes, by the number that MySQL has for the type of a column; other bytes are opaque
+JSON_BYTES = {15: "binary", 252: "blob"}
 
 #: the last second that a TIMESTAMP of MySQL holds
 LATEST_SECOND = 32_536_771_199
@@ -138,4 +145,11 @@ def require_values(values: Sequence[Any]) -> None:
         if value != NULL:
             variants = value.items() if type(value) is dict else ()
             if len(variants) != 1 or not all(kind in _CHECKS and _CHECKS[kind](payload) for kind, payload in variants):
-                raise ValueError(f"{shown(value)} is no value")
+                raise ValueError(f"{shown(value)} is no value: {_reason(variants)}")
+
+
+def _reason(variants: Any) -> str:
+    if len(variants) != 1:
+        return 'it is neither "Null" nor an object with one key'
+    ((kind, payload),) = variants
+    return f"{kind} cannot hold {shown(payload)}" if kind in _CHECKS else f"there is no form {shown(kind)}"

@@ -291,14 +291,17 @@ class _Json:
             require(source.position == len(data), "bytes behind a DECIMAL")
             self.typed.append([path, f"decimal({precision},{scale})", text])
             return float(text) if scale else int(text)
-        if column_type in (10, 11, 12):
+        if column_type in (7, 10, 11, 12):
             name, text = _packed_moment(column_type, data)
             self.typed.append([path, name, text])
             return text
-        require(column_type == 15, "no SQL literal")
         text = base64.b64encode(data).decode()
-        self.typed.append([path, "binary", text])
-        return f"base64:type15:{text}"
+        if column_type == 16 and 0 < len(data) < 9:
+            self.typed.append([path, f"bit({len(data) * 8})", str(int.from_bytes(data, "big"))])
+        else:
+            names = {15: "binary", 252: "blob"}
+            self.typed.append([path, names.get(column_type, f"opaque({column_type})"), text])
+        return f"base64:type{column_type}:{text}"
 
 
 def _quoted(name: str) -> str:
@@ -323,4 +326,8 @@ def _packed_moment(column_type: int, data: bytes) -> tuple[str, str]:
     year, month = divmod(whole >> 22, 13)
     require(year <= 9999, "no year")
     day = f"{year:04d}-{month:02d}-{whole >> 17 & 31:02d}"
-    return ("date", day) if column_type == 10 else ("datetime(6)", f"{day} {clock}")
+    return (
+        ("date", day)
+        if column_type == 10
+        else (f"{'timestamp' if column_type == 7 else 'datetime'}(6)", f"{day} {clock}")
+    )
