@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from cdc_producer.decode.decimals import TWO_DIGITS, decimal_code, decimal_size, impossible
-from cdc_producer.decode.json_binary import json_value
+from cdc_producer.decode.documents.json_binary import json_value
 from cdc_producer.decode.table_map import TableMapColumn
 from shared import binlog_format as t
 from shared.values import UTF8_CHARSETS

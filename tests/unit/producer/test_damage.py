@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kit.reference import read_images
 
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.json_binary import json_value
+from cdc_producer.decode.documents.json_binary import json_value
 from cdc_producer.decode.row_image import RowImages
 from cdc_producer.decode.table_map import TableMapColumn
 from shared import binlog_format as t
