@@ -17,10 +17,12 @@ class Cursor:
         return self.position < len(self.data)
 
     def take(self, size: int) -> bytes:
-        start, self.position = self.position, self.position + size
-        if self.position > len(self.data):
-            raise ValueError(f"{size} bytes are announced and {max(0, len(self.data) - start)} are there")
-        return self.data[start : self.position]
+        start = self.position
+        self.position = end = start + size
+        found = self.data[start:end]
+        if len(found) < size:
+            raise ValueError(f"{size} bytes are announced and {len(found)} are there")
+        return found
 
     def rest(self) -> bytes:
         """Read all that is left."""
@@ -39,6 +41,19 @@ class Cursor:
     def counted(self) -> bytes:
         """Read bytes with their length, a length-encoded integer, before them."""
         return self.take(self.packed())
+
+
+def counted_strings(data: bytes) -> list[bytes]:
+    """Read all byte strings that `data` consists of, each with its length before it. Raises ValueError, IndexError."""
+    found = []
+    position, end = 0, len(data)
+    while position < end:
+        length, start = (data[position], position + 1) if data[position] < 251 else length_encoded(data, position)
+        position = start + length
+        found.append(data[start:position])
+    if position > end:
+        raise ValueError(f"{position - end} bytes more are announced than are there")
+    return found
 
 
 def length_encoded(data: bytes, position: int) -> tuple[int, int]:

@@ -26,8 +26,8 @@ from shared.errors import UnsupportedError
 ReadRow = Callable[[bytes, int], tuple[str, int]]
 #: rows with the same NULLs after which they get a function of their own
 MANY_ROWS = 100
-#: combinations of NULLs of one table that are counted
-MAX_PATTERNS = 128
+#: combinations of NULLs that are counted: of one table, and of all, which take some 5 MB
+MAX_PATTERNS, MAX_COUNTED = 128, 1 << 14
 #: characters of source of all generated functions, which need several times as many bytes
 MAX_SOURCE = 4 << 20
 #: types whose text costs more than comparing two values
@@ -136,8 +136,10 @@ class _Patterns(dict[bytes, Callable[..., Any]]):
         rows = self._rows.get(nulls, 0) + 1
         if rows > MANY_ROWS:
             return self._generate(nulls)
-        if rows > 1 or len(self._rows) < MAX_PATTERNS:
+        if rows > 1:
             self._rows[nulls] = rows
+        elif len(self._rows) < MAX_PATTERNS:
+            _COUNTED.add(self._rows, nulls)
         return self._by_column
 
     def _generate(self, nulls: bytes) -> Callable[..., Any]:
@@ -166,6 +168,20 @@ class _Patterns(dict[bytes, Callable[..., Any]]):
             nulls >>= 1
         image = f"[{','.join(texts)}]"
         return (image, position, None) if self._role == BEFORE else (image, position)
+
+
+class _Counted(deque[tuple[dict[bytes, int], bytes]]):
+    """All counts of all tables, oldest first; the oldest are given up for new ones."""
+
+    def add(self, rows: dict[bytes, int], nulls: bytes) -> None:
+        while len(self) >= MAX_COUNTED:
+            counts, oldest = self.popleft()
+            counts.pop(oldest, None)
+        rows[nulls] = 1
+        self.append((rows, nulls))
+
+
+_COUNTED = _Counted()
 
 
 class _Generated(deque[tuple[_Patterns, bytes, int]]):

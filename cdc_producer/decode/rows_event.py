@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable, way_past
 from cdc_producer.decode.cursor import length_encoded
@@ -79,29 +80,41 @@ def encode_rows(kind: int, table: TableDecoder, body: bytes) -> bytes:
     extra = int.from_bytes(body[8:10], "little")  # this length includes itself
     if extra < 2:
         raise ValueError(f"{extra} bytes of extra data")
-    position = 8 + extra
-    width, position = length_encoded(body, position)
-    if width != table.width:
-        raise UnsupportedError(f"a row has {width} columns, its table map {table.width}: the binlog is damaged")
-    # which columns the images hold, a bit each; before and after an update may differ
+    update = kind == EventType.UPDATE_ROWS
+    shape = table.shape
+    first = 8 + extra + (shape.two_bitmaps if update else shape.one_bitmap)
+    opening, between, closing = _around(kind, shape.width, body[6], body[8 + extra : first])
+    images = shape.images
+    rows = images.read_pairs(body, first, ',"after_cols":') if update else images.read(body, first)
+    if not rows:
+        raise UnsupportedError("it holds no row: the binlog is damaged")
+    # what surrounds the rows goes to the first and the last of them, so that they are joined once
+    rows[0] = f"{shape.columns}{opening}{rows[0]}"
+    rows[-1] += f"}}]}}}}{shape.facts}{closing}"
+    return between.join(rows).encode("latin-1")
+
+
+@lru_cache(maxsize=1024)
+def _around(kind: int, columns: int, flags: int, head: bytes) -> tuple[str, str, str]:
+    """What stands in the JSON before the rows, between two of them and at the end.
+
+    `head` says how many columns a row has, and in a bitmap which of them the images hold; most events of a table have
+    the same. Raises what `encode_rows` raises.
+    """
+    width, position = length_encoded(head, 0)
+    if width != columns:
+        raise UnsupportedError(f"a row has {width} columns, its table map {columns}: the binlog is damaged")
+    # a bit for each column; before and after an update may differ
     size, every = (width + 7) // 8, (1 << width) - 1
     if kind == EventType.UPDATE_ROWS:
         size, every = 2 * size, every << 8 * size | every
-    first = position + size
-    if int.from_bytes(body[position:first], "little") & every != every:
+    if position + size != len(head):
+        raise ValueError("it ends before its rows")
+    if int.from_bytes(head[position:], "little") & every != every:
         raise UnsupportedError(
             "a row image is not FULL: its session, or the leader, has binlog_row_image other than FULL: set it to FULL"
             " in both"
         )
-    if kind == EventType.UPDATE_ROWS:
-        rows = table.images.read_pairs(body, first, ',"after_cols":')
-    else:
-        rows = table.images.read(body, first)
-    if not rows:
-        raise UnsupportedError("it holds no row: the binlog is damaged")
     name, opening, between = NAMES[kind]
-    checks = ',"foreign_key_checks":0' if body[6] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED) else ""
-    # what surrounds the rows goes to the first and the last of them, so that they are joined once
-    rows[0] = f'{table.columns}{{"{name}":{{"rows":[{opening}{rows[0]}'
-    rows[-1] += f"}}]}}}}{table.facts}{checks}"
-    return between.join(rows).encode("latin-1")
+    checks = ',"foreign_key_checks":0' if flags & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED) else ""
+    return f'{{"{name}":{{"rows":[{opening}', between, checks

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cdc_producer.decode.binlog_event import BinlogEvent, way_past
-from cdc_producer.decode.cursor import Cursor
+from cdc_producer.decode.cursor import Cursor, counted_strings, length_encoded
 from shared.binlog_format import (
     BINARY_COLLATION,
     BIT,
@@ -52,6 +51,8 @@ SIZES: dict[int, Container[int]] = {
 }  # fmt: skip
 #: of a DECIMAL
 MOST_SCALE = 30
+#: bytes before the names: table id 6, flags 2
+NAMES_AT = 8
 #: MySQL's own limit
 MOST_COLUMNS = 4096
 
@@ -83,8 +84,7 @@ class TableMapColumn(NamedTuple):
     members: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TableMap:
+class TableMap(NamedTuple):
     """Describes a table as it was when its rows were written."""
 
     database: str
@@ -96,8 +96,8 @@ class TableMap:
 
 def read_names(body: bytes) -> tuple[str, str]:
     """Read the database and the table of a TABLE_MAP event, without its columns."""
-    cursor = Cursor(body, 8)
-    return _name(cursor), _name(cursor)
+    database, position = _name(body, NAMES_AT)
+    return database, _name(body, position)[0]
 
 
 def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
@@ -106,52 +106,66 @@ def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
     Bytes that are no such event raise what UNREADABLE lists. Source: MySQL's rows_event.h, Table_map_event, and its
     optional metadata fields.
     """
-    cursor, where = Cursor(event.body, 8), event.where()  # table id 6, flags 2
-    database, table = _name(cursor), _name(cursor)
+    body = event.body
+    database, position = _name(body, NAMES_AT)
+    table, position = _name(body, position)
+    cursor = Cursor(body, position)
     count = cursor.packed()
     if not 0 < count <= MOST_COLUMNS:
         raise ValueError(f"{count} columns")
     types = cursor.take(count)
-    basics = _basic_columns(types, Cursor(cursor.counted()), f"{database}.{table} at {where}")
+    basics = _basic_columns(types, Cursor(cursor.counted()), f"{database}.{table}", event)
     cursor.take((count + 7) // 8)  # which columns may be NULL: the row images tell
     metadata = _Metadata([kind for kind, _, _ in basics])
-    while cursor:
-        field_type, value = cursor.number(1), cursor.counted()
+    for field_type, value in _fields(body, cursor.position):
         if field_type in METADATA:
-            METADATA[field_type](metadata, Cursor(value))
+            METADATA[field_type](metadata, value)
     if len(metadata.names) != count:
         raise UnsupportedError(
-            f"table map of {database}.{table} at {where} has no column names: binlog_row_metadata was not FULL when it"
-            " was written; SET PERSIST binlog_row_metadata = FULL, load the follower anew and start after this point;"
-            f" or {way_past(where)}"
+            f"table map of {database}.{table} at {event.where()} has no column names: binlog_row_metadata was not FULL"
+            " when it was written; SET PERSIST binlog_row_metadata = FULL, load the follower anew and start after this"
+            f" point; or {way_past(event.where())}"
         )
     columns = tuple(_columns(basics, metadata, charsets))
     return TableMap(database, table, columns, tuple(columns[index].name for index in metadata.key))
 
 
-def _name(cursor: Cursor) -> str:
-    """A name with one byte of length before it and a NUL behind it."""
-    name = cursor.take(cursor.number(1)).decode()
-    if cursor.number(1):
+def _name(body: bytes, position: int) -> tuple[str, int]:
+    """A name with one byte of length before it and a NUL behind it; and the position behind that."""
+    end = position + 1 + body[position]
+    name = body[position + 1 : end].decode()
+    if body[end]:
         raise ValueError(f"name {name!r} does not end where it should")
-    return name
+    return name, end + 1
 
 
-def _basic_columns(types: bytes, metadata: Cursor, where: str) -> list[tuple[int, int, int]]:
+def _fields(body: bytes, position: int) -> Iterator[tuple[int, bytes]]:
+    """Type and value of each field from `position` to the end."""
+    end = len(body)
+    while position < end:
+        kind, length, start = body[position], body[position + 1], position + 2
+        if length > 250:
+            length, start = length_encoded(body, position + 1)
+        position = start + length
+        yield kind, body[start:position]
+    if position > end:
+        raise ValueError(f"{position - end} bytes more are announced than are there")
+
+
+def _basic_columns(types: bytes, metadata: Cursor, table: str, event: BinlogEvent) -> list[tuple[int, int, int]]:
     """(type, size, scale) of each column."""
     columns: list[tuple[int, int, int]] = []
     for number, kind in enumerate(types, 1):
         if kind not in METADATA_SIZE:
             raise UnsupportedError(
-                f"column {number} of {where} has a type that cannot be replicated (number {kind} of enum_field_types);"
-                " change it on the leader, or leave its database out by the filter;"
-                f" or {way_past(where.rpartition(' at ')[2])}"
+                f"column {number} of {table} at {event.where()} has a type that cannot be replicated (number {kind} of"
+                " enum_field_types); change it on the leader, or leave its database out by the filter;"
+                f" or {way_past(event.where())}"
             )
         column = _basic_column(kind, metadata.take(METADATA_SIZE[kind]))
         real, size, scale = column
-        possible = SIZES.get(real, ())
-        if (possible and size not in possible) or scale > min(size, MOST_SCALE):
-            raise ValueError(f"column {number} of {where} has type {real} and size {size}, {scale}")
+        if (real in SIZES and size not in SIZES[real]) or scale > min(size, MOST_SCALE):
+            raise ValueError(f"column {number} of {table} has type {real} and size {size}, {scale}")
         columns.append(column)
     return columns
 
@@ -174,60 +188,58 @@ def _basic_column(kind: int, value: bytes) -> tuple[int, int, int]:
 class _Metadata:
     """The optional metadata that binlog_row_metadata=FULL adds, still by index."""
 
+    names: Sequence[str] = ()
+    unsigned: Sequence[bool] = ()
+    charsets: Sequence[int] = ()
+    member_charsets: Sequence[int] = ()
+    enums: Sequence[tuple[bytes, ...]] = ()
+    sets: Sequence[tuple[bytes, ...]] = ()
+    geometries: Sequence[int] = ()
+    dimensions: Sequence[int] = ()
+    key: Sequence[int] = ()
+
     def __init__(self, types: list[int]) -> None:
-        self._characters = sum(kind in CHARACTER for kind in types)
-        self._member_columns = sum(kind in (ENUM, SET) for kind in types)
-        self.names: list[str] = []
-        self.unsigned: list[bool] = []
-        self.charsets: list[int] = []
-        self.member_charsets: list[int] = []
-        self.enums: list[tuple[bytes, ...]] = []
-        self.sets: list[tuple[bytes, ...]] = []
-        self.geometries: list[int] = []
-        self.dimensions: list[int] = []
-        self.key: list[int] = []
+        self._types = types
 
-    def read_unsigned(self, value: Cursor) -> None:
-        self.unsigned = [bool(octet << bit & 0x80) for octet in value.rest() for bit in range(8)]
+    def read_unsigned(self, value: bytes) -> None:
+        self.unsigned = [bool(octet << bit & 0x80) for octet in value for bit in range(8)]
 
-    def read_charset(self, value: Cursor) -> None:
-        self.charsets = _default_charsets(value, self._characters)
+    def read_charset(self, value: bytes) -> None:
+        self.charsets = _default_charsets(value, sum(kind in CHARACTER for kind in self._types))
 
-    def read_charsets(self, value: Cursor) -> None:
+    def read_charsets(self, value: bytes) -> None:
         self.charsets = _numbers(value)
 
-    def read_names(self, value: Cursor) -> None:
-        self.names = []
-        while value:
-            self.names.append(value.counted().decode())
+    def read_names(self, value: bytes) -> None:
+        self.names = [name.decode() for name in counted_strings(value)]
 
-    def read_sets(self, value: Cursor) -> None:
+    def read_sets(self, value: bytes) -> None:
         self.sets = _member_lists(value)
 
-    def read_enums(self, value: Cursor) -> None:
+    def read_enums(self, value: bytes) -> None:
         self.enums = _member_lists(value)
 
-    def read_geometries(self, value: Cursor) -> None:
+    def read_geometries(self, value: bytes) -> None:
         self.geometries = _numbers(value)
 
-    def read_key(self, value: Cursor) -> None:
+    def read_key(self, value: bytes) -> None:
         self.key = _numbers(value)
 
-    def read_key_of_prefixes(self, value: Cursor) -> None:
+    def read_key_of_prefixes(self, value: bytes) -> None:
         self.key = _numbers(value)[::2]  # each with the length of its prefix
 
-    def read_member_charset(self, value: Cursor) -> None:
-        self.member_charsets = _default_charsets(value, self._member_columns)
+    def read_member_charset(self, value: bytes) -> None:
+        self.member_charsets = _default_charsets(value, sum(kind in (ENUM, SET) for kind in self._types))
 
-    def read_member_charsets(self, value: Cursor) -> None:
+    def read_member_charsets(self, value: bytes) -> None:
         self.member_charsets = _numbers(value)
 
-    def read_dimensions(self, value: Cursor) -> None:
+    def read_dimensions(self, value: bytes) -> None:
         self.dimensions = _numbers(value)
 
 
 #: by the number of the field; others tell what is not needed
-METADATA: dict[int, Callable[[_Metadata, Cursor], None]] = {
+METADATA: dict[int, Callable[[_Metadata, bytes], None]] = {
     SIGN: _Metadata.read_unsigned,
     DEFAULT_CHARSET: _Metadata.read_charset,
     CHARSETS: _Metadata.read_charsets,
@@ -261,21 +273,22 @@ def _columns(basics: list[tuple[int, int, int]], metadata: _Metadata, charsets: 
         yield TableMapColumn(name, kind, size, scale, sign and kind != YEAR, charset, members)
 
 
-def _numbers(value: Cursor) -> list[int]:
-    numbers = []
-    while value:
-        numbers.append(value.packed())
+def _numbers(value: bytes) -> list[int]:
+    numbers, position = [], 0
+    while position < len(value):
+        number, position = length_encoded(value, position)
+        numbers.append(number)
     return numbers
 
 
-def _member_lists(value: Cursor) -> list[tuple[bytes, ...]]:
-    lists = []
-    while value:
-        lists.append(tuple(value.counted() for _ in range(value.packed())))
+def _member_lists(value: bytes) -> list[tuple[bytes, ...]]:
+    lists, cursor = [], Cursor(value)
+    while cursor:
+        lists.append(tuple(cursor.counted() for _ in range(cursor.packed())))
     return lists
 
 
-def _default_charsets(value: Cursor, count: int) -> list[int]:
+def _default_charsets(value: bytes, count: int) -> list[int]:
     """One collation for all, then (index, collation) for the columns that differ."""
     default, *pairs = _numbers(value)
     collations = [default] * count

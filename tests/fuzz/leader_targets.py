@@ -115,7 +115,7 @@ def rows(data: bytes) -> None:
         operation.raise_if_failed()
     except CdcError as error:
         refusal = error
-    expected = _expected_rows(kind, table.images.columns, body)
+    expected = _expected_rows(kind, table.shape.images.columns, body)
     if found is not None and expected is not None:
         ((_, rows),) = json.loads(b'{"x":1' + bytes(found) + b"}")["operation"].items()
         _compare([_opened(image) for row in rows["rows"] for image in row.values()], expected)

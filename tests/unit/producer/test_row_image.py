@@ -70,6 +70,20 @@ def test_what_is_generated_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < sum(map(len, (table._alone for table in generated))) < 40
 
 
+def test_what_is_counted_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tables there are, of however many combinations of NULLs."""
+    monkeypatch.setattr(row_image, "MAX_COUNTED", 200)
+    tables = [RowImages((INT,) * 7 + (YEAR,) * count) for count in range(40)]
+    for count, table in enumerate(tables):
+        nulls = (1 << 7 + count) - 1
+        body = b"".join((nulls ^ alone).to_bytes((14 + count) // 8, "little") + bytes(alone and 4) for alone in ALONE)
+        for _ in range(3):
+            assert len(table.read(body, 0)) == len(ALONE)
+    assert 0 < sum(len(table._alone._rows) for table in tables) <= 200
+
+
+#: one INT that is not NULL, or none
+ALONE = [0, *(1 << bit for bit in range(7))]
 #: rows of an update: the image before, and for each column whether the image after repeats it
 PAIRS = st.lists(st.tuples(ROW, ROW, st.lists(st.booleans(), min_size=9, max_size=9)), max_size=20)
 
