@@ -22,7 +22,8 @@ from typing import Any
 
 from cdc_producer.decision import LeaderDecision
 from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import EXAMINE, UNREADABLE, BinlogEvent, unreadable, way_past
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable
+from cdc_producer import refused
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import query_text, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
@@ -30,10 +31,10 @@ from cdc_producer.decode.short import EVENTS, ROWS_INDEX, Short, read_short
 from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
-from cdc_producer.resume import START_ANEW, Resume
+from cdc_producer.resume import Resume
 from cdc_producer.statements import Statements
 from shared.binlog_format import EventType
-from shared.errors import LeaderError, UnsupportedError
+from shared.errors import UnsupportedError
 from shared.events import (
     NO_SESSION,
     Draft,
@@ -174,11 +175,7 @@ class Capture:
     def require_verified(self, error: UnsupportedError) -> None:
         """Raise LeaderError, from `error`, unless the leader was found to have the transaction the topic ends with."""
         if self._resume.transaction is not None:
-            # what is at the place where the topic ends is no transaction at all
-            raise LeaderError(
-                f"the leader does not have the transaction at {self.edge} that the topic ends with: it is not the"
-                f" leader this topic was written from, or its binlog was reset; {START_ANEW}"
-            ) from error
+            raise refused.not_there(self.edge) from error
 
     @property
     def began(self) -> bool:
@@ -235,10 +232,7 @@ class Capture:
 
     def _begin(self, event: BinlogEvent) -> None:
         if self._transaction is not None:
-            raise LeaderError(
-                f"the transaction before {event.where()} has no end in the binlog: the leader lost part of it;"
-                f" {EXAMINE}"
-            )
+            raise refused.without_end(event)
         self._transaction = read_transaction(event.type, event.body, event.start)
         self._index = 0
         # A restart of the leader gives table ids to other tables.
@@ -251,10 +245,7 @@ class Capture:
         if self._held is not None:
             self._publish(*self._held, event.end)
         elif self._open:
-            raise LeaderError(
-                f"the filters changed while the transaction that ends at {event.file}:{event.end} was half published;"
-                " start once with the former filters"
-            )
+            raise refused.half_published(event)
         self.edge = Position(event.file, event.end)
         if self._held is not None or self._skip:
             self._told = self.edge
@@ -263,19 +254,12 @@ class Capture:
 
     def _require_transaction(self, event: BinlogEvent) -> None:
         if self._transaction is None:
-            raise LeaderError(
-                f"binlog event of type {event.type} at {event.where()} stands outside any transaction: the leader lost"
-                f" part of its binlog, or it is damaged; {EXAMINE}"
-            )
+            raise refused.outside_transaction(event)
 
     def _rollback(self, event: BinlogEvent, text: bytes) -> None:
         """A leader logs this only for a transaction that also changed tables without transactions."""
         if self._held is not None or self._open:
-            raise UnsupportedError(
-                f"the transaction that holds {event.where()} was rolled back in part: it changed tables with and"
-                " without transactions (MyISAM), and which of its rows stayed cannot be told; convert those tables to"
-                f" InnoDB; {way_past(event.where())}"
-            )
+            raise refused.rolled_back_in_part(event)
         if text == b"ROLLBACK":
             self._end(event)
 
@@ -324,22 +308,14 @@ class Capture:
         self._require_transaction(event)
         table_id = int.from_bytes(event.body[:6], "little")
         if table_id not in self._maps and table_id != DUMMY_TABLE:
-            raise LeaderError(f"rows at {event.where()} have no table map: the leader's binlog is damaged; {EXAMINE}")
+            raise refused.without_table_map(event)
         table, table_map = self._maps.get(table_id, (None, event))
         if table is None or self._skips(self._index):
             return
         if self._block == "XA":
-            raise UnsupportedError(
-                f"rows at {event.where()} belong to an XA transaction, which may still be rolled back after it is in"
-                " the binlog; XA transactions on replicated databases are not supported;"
-                f" {way_past(event.where())}"
-            )
+            raise refused.rows_of_xa(event)
         if event.type == EventType.PARTIAL_UPDATE_ROWS:
-            raise UnsupportedError(
-                f"rows of {table.uri} at {event.where()} are a partial JSON update"
-                " (binlog_row_value_options=PARTIAL_JSON) and cannot be replicated; no session of the leader may set"
-                f" that; {way_past(event.where())}"
-            )
+            raise refused.partial_update(event, table.uri)
         self._hold(table.uri, RowsOperation(event, table), table_map, event)
 
     # publishing
