@@ -42,6 +42,8 @@ REQUIRED = (
 MIN_RETENTION = 3600
 #: the first event of a file stands after its four magic bytes
 FIRST_OFFSET = 4
+#: binlog events that are asked of the leader at once
+PAGE_EVENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +214,51 @@ class LeaderConsole:
                 " or database.host if this is another leader"
             )
         for file in reversed(self.files()):
-            previous = self._rows("SHOW BINLOG EVENTS IN %s LIMIT 1, 1", (file,))
-            before = previous[0][5] if previous and previous[0][2] == "Previous_gtids" else ""
-            if self._rows("SELECT GTID_SUBSET(%s, %s)", (before, text))[0][0]:
+            if self._within(self._before(file), text):
                 return Resume(Position(file, FIRST_OFFSET), gtids=gtids)
         raise LeaderError(
             f"no binlog of leader {self.leader} begins within database.start; load a newer dump"
             " and set database.start to its GTID set"
         )
+
+    def _before(self, file: str) -> str:
+        """The GTIDs of all earlier files."""
+        previous = self._rows("SHOW BINLOG EVENTS IN %s LIMIT 1, 1", (file,))
+        return previous[0][5] if previous and previous[0][2] == "Previous_gtids" else ""
+
+    def executed(self, gtid: str) -> bool:
+        """Tell whether the leader has executed this transaction."""
+        return self._within(gtid, self._rows("SELECT @@GLOBAL.gtid_executed")[0][0])
+
+    def is_behind(self, gtid: str, place: Position) -> bool:
+        """Tell whether an executed transaction stands before this place in the binlog.
+
+        False too where the leader itself cannot read its file as far as that.
+        """
+        following = [file for file in self.files() if Position(file, 0) > place]
+        try:
+            if self._within(gtid, self._before(place.file)):
+                return True
+            in_later_file = bool(following) and not self._within(gtid, self._before(following[0]))
+            return not in_later_file and not self._stands_from(place, gtid)
+        except LeaderLinkError:
+            raise
+        except LeaderError:
+            return False
+
+    def _within(self, gtids: str, others: str) -> bool:
+        return bool(self._rows("SELECT GTID_SUBSET(%s, %s)", (gtids, others))[0][0])
+
+    def _stands_from(self, place: Position, gtid: str) -> bool:
+        """Whether the transaction begins at this place or later in its file."""
+        offset, page = place.offset, "SHOW BINLOG EVENTS IN %s FROM %s LIMIT %s"
+        while True:
+            found = self._rows(page, (place.file, offset, PAGE_EVENTS))
+            if any(f"'{gtid}'" in str(words).lower() for *_, words in found):
+                return True
+            if len(found) < PAGE_EVENTS:
+                return False
+            offset = int(found[-1][1])
 
     def close(self) -> None:
         self._connection.close()

@@ -36,15 +36,25 @@ class Resume:
     told: bool = True
     #: transactions to leave out: those the follower was loaded with
     gtids: GtidSet | None = None
+    #: everything before it is published, or not to be; None for `position`
+    edge: Position | None = None
+
+    def has_left(self, gtid: str) -> bool:
+        """Tell whether a transaction is known to be done with, by its GTID: not every one that is."""
+        last = self.transaction
+        return (self.complete and last is not None and last.gtid == gtid) or (
+            self.gtids is not None and gtid in self.gtids
+        )
 
     def check(self, leader: str, end: Position, name: object) -> None:
         """Raise LeaderError when a leader of this server_uuid, whose binlog ends at `end`, cannot have this place."""
         if self.leader not in (None, leader):
             raise LeaderError(f"the topic was written from leader {self.leader}, but {name} is {leader}; {START_ANEW}")
         if end < self.position or (self.transaction is not None and end == self.position):
+            place = "continues at" if self.transaction is None else "holds a transaction that begins at"
             raise LeaderError(
-                f"the topic continues at {self.position}, but the binlog of leader {name} ends at {end}: it was reset,"
-                f" or lost its end; {START_ANEW}"
+                f"the topic {place} {self.position}, but the binlog of leader {name} ends at {end}: it was reset, or"
+                f" lost its end; {START_ANEW}"
             )
 
     def check_file(self, created: int) -> None:
@@ -89,9 +99,19 @@ def from_record(record: Record) -> Resume:
     if event.transaction is None:
         return Resume(event.position, event.sequence, leader=leader, created=created)
     begin = Position(event.position.file, event.transaction.begin)
+    edge = event.position if event.end is None else Position(begin.file, event.end)
     # a heartbeat names the last transaction that was read, and leaves nothing of it to publish
     complete = heartbeat is not None or event.end is not None
-    return Resume(begin, event.sequence, event.transaction, event.index, complete, leader, created)
+    return Resume(
+        begin,
+        event.sequence,
+        event.transaction,
+        event.index,
+        complete,
+        leader,
+        created,
+        edge=edge if complete else None,
+    )
 
 
 def _moment(seconds: int | None) -> str:

@@ -55,21 +55,30 @@ class BinlogEvent(NamedTuple):
         return str(Position(self.file, self.start))
 
 
-def way_past(where: str) -> str:
-    """Say how the operator passes the transaction of a binlog event that can be cut but not carried."""
+def way_past(where: str, *, inside: bool = True) -> str:
+    """Say how the operator passes the transaction of a binlog event that cannot be carried; `inside` says it has one.
+
+    Of what stands between two transactions, and of what begins one, nothing says which transaction --skip would mean.
+    """
+    if not inside:
+        return "no --skip passes it, as it stands in no transaction that is known"
     return f"to leave its transaction out: cdc-producer --skip {where}"
 
 
-def not_known(kind: int, where: str) -> UnsupportedError:
+def not_known(kind: int, where: str, *, inside: bool = True) -> UnsupportedError:
     """Return what to raise for a type that is not on the list, or not in that place."""
     what = "which has no place there" if kind in KNOWN else REFUSED.get(kind, "which this version does not know")
-    return UnsupportedError(f"binlog event of type {kind} at {where}: {what}; it cannot be replicated; {START_BEHIND}")
+    return UnsupportedError(
+        f"binlog event of type {kind} at {where}: {what}; it cannot be replicated; {START_BEHIND};"
+        f" {way_past(where, inside=inside)}"
+    )
 
 
-def unreadable(kind: int, where: str, error: Exception) -> UnsupportedError:
+def unreadable(kind: int, where: str, error: Exception, *, inside: bool = True) -> UnsupportedError:
     """Return what to raise, from `error`, when the bytes of a binlog event are not what its type says."""
     name = TYPE_NAMES.get(kind, "unknown")
     return UnsupportedError(
         f"binlog event of type {kind} ({name}) at {where} cannot be read ({type(error).__name__}: {error}): the"
-        f" leader's file or what stands between is damaged, or this version does not know its format; {EXAMINE}"
+        f" leader's file or what stands between is damaged, or this version does not know its format; {EXAMINE};"
+        f" {way_past(where, inside=inside)}"
     )
