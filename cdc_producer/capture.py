@@ -1,33 +1,23 @@
 """Turns binlog events into operations, framed by the leader's transactions.
 
-    GTID, ANONYMOUS_GTID or GTID_TAGGED             begins a transaction
-    QUERY "BEGIN" or "XA START"                     rows follow
-      TABLE_MAP                                       says what the rows after it look like
-      WRITE_ROWS, UPDATE_ROWS or DELETE_ROWS          are one operation each
-      QUERY "SAVEPOINT"                               is passed over
-    XID, XA_PREPARE, QUERY "COMMIT" or "ROLLBACK"   ends it
-    any other QUERY                                 is an operation, and a whole transaction outside of BEGIN
-
-One operation is always held back until it is known whether another follows it in its transaction: the last one carries
-the transaction's end.
+docs/architecture.md lists the binlog events of a transaction. One operation is always held back until it is known
+whether another follows it in its transaction: the last one carries the transaction's end.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
 import time
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring as json_string
 from typing import Any
 
-from cdc_producer.decision import LeaderDecision
-from cdc_producer.decode.binlog import BinlogReader
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable
 from cdc_producer import refused
+from cdc_producer.decision import LeavingOut, Part, part_of
+from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable
 from cdc_producer.decode.gtids import read_transaction
 from cdc_producer.decode.query_event import query_text, rows_session
 from cdc_producer.decode.rows_event import Operation, RowsOperation
-from cdc_producer.decode.short import EVENTS, ROWS_INDEX, Short, read_short
+from cdc_producer.decode.short import ShortRun
 from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
 from cdc_producer.leader import LeaderFacts
 from cdc_producer.outgoing import Outgoing
@@ -35,23 +25,11 @@ from cdc_producer.resume import Resume
 from cdc_producer.statements import Statements
 from shared.binlog_format import EventType
 from shared.errors import UnsupportedError
-from shared.events import (
-    NO_SESSION,
-    Draft,
-    Heartbeat,
-    Position,
-    Transaction,
-    heartbeat_json,
-    query_json,
-)
+from shared.events import NO_SESSION, Draft, Heartbeat, Position, Transaction, heartbeat_json, query_json
 from shared.filters import DatabaseFilter
-
-logger = logging.getLogger(__name__)
 
 #: a table id that only ends a statement
 DUMMY_TABLE = 0xFFFFFF
-#: the type of an event that may begin a short transaction, as it stands in its header
-SHORT_BEGINS = (bytes([EventType.GTID]), bytes([EventType.ANONYMOUS_GTID]))
 
 
 class Capture:
@@ -59,19 +37,18 @@ class Capture:
 
     def __init__(
         self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, tables: TableDecoders, resume: Resume,
-        outgoing: Outgoing, leave_out: LeaderDecision | None = None,
+        outgoing: Outgoing, leaving: LeavingOut | None = None, routed: bool = False,
     ) -> None:  # fmt: skip
         """`resource` is the profile's mysql_resource_name; records go to `outgoing`.
 
-        `leave_out` names a transaction that is passed over, and a record that says so stands for it.
+        `leaving` knows of a transaction that is passed over, and a record that says so stands for it. `routed` says
+        that statements go to the topics of their tables.
         """
-        self._leave_out = leave_out
-        #: the transaction in hand is the one that is left out
-        self._leaving = False
+        self._leaving = leaving or LeavingOut()
         self._resource = resource
         self._databases = databases
         self._facts = facts
-        self._statements = Statements(resource, databases, facts)
+        self._statements = Statements(resource, databases, facts, routed)
         self._tables = tables
         self._outgoing = outgoing
         self._resume = resume
@@ -102,54 +79,32 @@ class Capture:
 
     def _handled_types(self) -> dict[int, Callable[[BinlogEvent], None]]:
         return {
-            EventType.GTID: self._begin,
-            EventType.ANONYMOUS_GTID: self._begin,
-            EventType.GTID_TAGGED: self._begin,
+            EventType.GTID: self._begin, EventType.ANONYMOUS_GTID: self._begin, EventType.GTID_TAGGED: self._begin,
             EventType.QUERY: self._query,
             EventType.TABLE_MAP: self._table_map,
-            EventType.WRITE_ROWS: self._rows,
-            EventType.UPDATE_ROWS: self._rows,
-            EventType.DELETE_ROWS: self._rows,
+            EventType.WRITE_ROWS: self._rows, EventType.UPDATE_ROWS: self._rows, EventType.DELETE_ROWS: self._rows,
             EventType.PARTIAL_UPDATE_ROWS: self._rows,
-            EventType.XID: self._end,
-            EventType.XA_PREPARE: self._end,
-            EventType.ROTATE: self._rotate,
+            EventType.XID: self._end, EventType.XA_PREPARE: self._end,
+            EventType.ROTATE: self._rotate, EventType.PREVIOUS_GTIDS: self._rotate,
             EventType.FORMAT_DESCRIPTION: self._describe,
-            EventType.PREVIOUS_GTIDS: self._rotate,
-        }
-
-    def take(self, reader: BinlogReader, packets: Sequence[bytes]) -> None:
-        """Take the next packets from the leader, which `reader` reads. Raises what `feed` raises."""
-        first = 0
-        while first < len(packets):
-            short = None
-            if packets[first][4:5] in SHORT_BEGINS and self._is_plain:
-                short = read_short(packets, first, reader, self._tables)
-            if short is None:
-                for event in reader.read(packets[first]):
-                    self.feed(event)
-                first += 1
-            else:
-                self._take_short(short)
-                reader.position = short.end
-                first += EVENTS
+        }  # fmt: skip
 
     @property
-    def _is_plain(self) -> bool:
-        """Whether nothing of the next transaction is to be skipped or has to wait."""
+    def plain(self) -> bool:
+        """Tell whether nothing of the next transaction is to be skipped."""
         resume = self._resume
-        at_rest = self._transaction is None and not self._outgoing.decoding and self._leave_out is None
+        at_rest = self._transaction is None and not self._leaving.waits
         return at_rest and resume.transaction is None and resume.gtids is None
 
-    def _take_short(self, short: Short) -> None:
-        """Do at once what `feed` does with its events one by one."""
-        if short.table is not None:
-            self.sequence += 1
-            draft = Draft(short.table.uri, short.rows, short.transaction, ROWS_INDEX, short.session)
-            self._outgoing.add_encoded(draft.encode(short.json, self.sequence, short.end.offset), short.source)
-            self._told = short.end
-        self.edge = short.end
-        self._last = short.transaction
+    def pass_over(self, run: ShortRun) -> None:
+        """Stand behind a run, as if its events had been fed; its records are made elsewhere."""
+        self.sequence += run.total
+        self.edge, self._last, self._told = run.end, run.last, run.told or self._told
+
+    def again(self, run: ShortRun, outgoing: Outgoing) -> Capture:
+        """Return one that stands where a run begins."""
+        resume = Resume(run.start, run.sequence)
+        return Capture(self._resource, self._databases, self._facts, self._tables, resume, outgoing)
 
     def feed(self, event: BinlogEvent) -> None:
         """Take the next binlog event.
@@ -160,12 +115,12 @@ class Capture:
         if event.end > event.start:
             # not one that the leader made up for this connection, so that the count is the same the next time
             self._index += 1
-        handler = self._leave if self._leaves(event) else self._handlers.get(event.type)
+        handler = self._leave if self.leaves(event) else self._handlers.get(event.type)
         if handler is not None:
             try:
                 handler(event)
             except UNREADABLE as error:
-                raise unreadable(event.type, event.where(), error) from error
+                raise unreadable(event.type, event.where(), error, inside=not self.at_edge) from error
 
     @property
     def at_edge(self) -> bool:
@@ -201,38 +156,38 @@ class Capture:
         self._told = self.edge
         return True
 
-    # transaction edges
-
-    def _leaves(self, event: BinlogEvent) -> bool:
+    def leaves(self, event: BinlogEvent) -> bool:
         """Tell whether the event belongs to the transaction that is left out, from where that is named."""
-        decision = self._leave_out
-        if decision is None or self._transaction is None or (self._skip and self._resume.complete):
+        if not self._leaving.waits or self._transaction is None or (self._skip and self._resume.complete):
             return False
-        if not self._leaving and decision.names(event, self._transaction):
+        if self._leaving.begins(event, self._transaction):
             # what was published of it before is undone by who reads the record that stands for it
-            self._leaving, self._held = True, None
-        return self._leaving
+            self._held = None
+        return self._leaving.inside
 
     def _leave(self, event: BinlogEvent) -> None:
         """Pass over the event; at the transaction's end publish what stands for it."""
-        text = query_text(event) if event.type == EventType.QUERY else b""
-        if text == b"BEGIN" or text.startswith(b"XA START"):
+        part = part_of(event, in_block=bool(self._block))
+        if part is Part.BEGIN:
             self._block = "BEGIN"
-        elif event.type in (EventType.XID, EventType.XA_PREPARE) or text in (b"COMMIT", b"ROLLBACK") or (
-            text and not self._block
-        ):  # fmt: skip
-            assert self._leave_out is not None
-            logger.warning(
-                "left out by decision: the transaction that ends at %s: %s", event.where(), self._leave_out.reason
-            )
-            self._leaving, self._skip = False, False
-            self._hold(json_string(f"flv://{self._resource}"), Operation(query_json(self._leave_out.query())), event)
-            self._leave_out = None
-            self._end(event)
+        elif part is Part.END:
+            self._left(event)
+        elif part is Part.NEXT:
+            # its own end was among what could not be read
+            self._left(event._replace(end=event.start))
+            self._handlers[event.type](event)
+
+    def _left(self, event: BinlogEvent) -> None:
+        """Publish what stands for the transaction that was left out, and ends with this event."""
+        self._skip = False
+        query = self._leaving.take(event.where())
+        self._hold(json_string(f"flv://{self._resource}"), Operation(query_json(query)), event)
+        self._end(event)
 
     def _begin(self, event: BinlogEvent) -> None:
         if self._transaction is not None:
             raise refused.without_end(event)
+        self._leaving.require_ahead(event)
         self._transaction = read_transaction(event.type, event.body, event.start)
         self._index = 0
         # A restart of the leader gives table ids to other tables.
@@ -276,8 +231,6 @@ class Capture:
             self.edge = Position(event.file, event.end)
             self._last = None
 
-    # operations
-
     def _query(self, event: BinlogEvent) -> None:
         self._require_transaction(event)
         text = query_text(event)
@@ -317,8 +270,6 @@ class Capture:
         if event.type == EventType.PARTIAL_UPDATE_ROWS:
             raise refused.partial_update(event, table.uri)
         self._hold(table.uri, RowsOperation(event, table), table_map, event)
-
-    # publishing
 
     def _skips(self, index: int) -> bool:
         return self._skip and (self._resume.complete or index <= self._resume.index)

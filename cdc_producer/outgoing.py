@@ -8,12 +8,14 @@ leaves no hole behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import NamedTuple
 
 from cdc_producer.decode.processes import Decoders
 from cdc_producer.decode.rows_event import Operation, RowsOperation
+from cdc_producer.decode.short import ShortRun
+from cdc_producer.decode.table_decoders import TableDecoders
 from shared.events import Draft
 from shared.topic import Sealed, TopicWriter
 from shared.topic.record import seal
@@ -31,6 +33,24 @@ class _Waiting(NamedTuple):
     operation: Operation
     sequence: int
     end: int | None
+    raw: bool
+
+    @property
+    def size(self) -> int:
+        return self.operation.size
+
+    def take(self) -> list[Sealed] | None:
+        """Make the record; None while its JSON is not there."""
+        operation = self.operation
+        if operation.json is None:
+            return None
+        source = operation.source if self.raw else ()
+        checksums = bool(source) and source[0].checksummed
+        value = self.draft.encode(operation.json, self.sequence, self.end)
+        return [seal(value, [event.raw for event in source], checksums)]
+
+    def raise_if_failed(self) -> None:
+        self.operation.raise_if_failed()
 
 
 class Outgoing:
@@ -43,8 +63,9 @@ class Outgoing:
         """`raw` says whether the leader's binlog events go into the topic too."""
         self._topic = topic
         self._decoders = decoders
-        self._raw = raw
-        self._waiting: deque[_Waiting] = deque()
+        #: whether the leader's binlog events go into the topic too
+        self.raw = raw
+        self._waiting: deque[_Waiting | ShortRun] = deque()
         self._waiting_bytes = 0
         #: ready for the topic
         self._records: list[Sealed] = []
@@ -52,6 +73,15 @@ class Outgoing:
         self._thread = ThreadPoolExecutor(1, "append")
         #: the batch under way, or one that was; its failure is not told yet
         self._appending: Future[None] | None = None
+
+    def beside(self, tables: TableDecoders) -> Outgoing:
+        """Return another, which encodes at once; what becomes of its records `withdraw` decides."""
+        return Outgoing(self._topic, Decoders(tables, 0), self.raw)
+
+    def withdraw(self) -> list[Sealed]:
+        """Return the records that are ready, which the topic does not get from here."""
+        records, self._records, self._bytes = self._records, [], 0
+        return records
 
     @property
     def decoding(self) -> bool:
@@ -67,16 +97,19 @@ class Outgoing:
         """Take the next record; `sequence` and `end` are those of Draft.encode. Raises what `advance` raises."""
         if isinstance(operation, RowsOperation):
             self._decoders.take(operation)
-        self._waiting.append(_Waiting(draft, operation, sequence, end))
-        self._waiting_bytes += operation.size
+        self._wait_for(_Waiting(draft, operation, sequence, end, self.raw))
+
+    def add_run(self, run: ShortRun) -> None:
+        """Take the next records, which are those of a run. Raises what `advance` raises."""
+        self._decoders.take_run(run)
+        self._wait_for(run)
+
+    def _wait_for(self, entry: _Waiting | ShortRun) -> None:
+        self._waiting.append(entry)
+        self._waiting_bytes += entry.size
         self._collect()
         while self._waiting_bytes > MAX_WAITING:
             self.advance()
-
-    def add_encoded(self, value: bytes, source: Sequence[bytes]) -> None:
-        """Take the next record while nothing is being decoded: its JSON and its binlog events, with checksums."""
-        assert not self._waiting
-        self._keep(seal(value, source, checksums=True) if self._raw else seal(value))
 
     def advance(self, wait: bool = True) -> None:
         """Get on with what is being decoded; with `wait` give a decoder a moment when there is nothing left to do here.
@@ -108,7 +141,7 @@ class Outgoing:
 
     def _hand_over(self) -> None:
         self._settle()
-        records, self._records, self._bytes = self._records, [], 0
+        records = self.withdraw()
         self._appending = self._thread.submit(self._topic.append, records)
 
     def _settle(self) -> None:
@@ -118,21 +151,18 @@ class Outgoing:
             appending.result()
 
     def _collect(self) -> None:
-        """Make records of what is encoded and has nothing before it that is not."""
+        """Keep the records of what is encoded and has nothing before it that is not."""
         while self._waiting:
-            draft, operation, sequence, end = self._waiting[0]
-            operation.raise_if_failed()
-            if operation.json is None:
+            entry = self._waiting[0]
+            records = entry.take()
+            if records is not None:
+                self._records += records
+                self._bytes += sum(map(len, chain.from_iterable(records)))
+            entry.raise_if_failed()
+            if records is None:
                 return
             self._waiting.popleft()
-            self._waiting_bytes -= operation.size
-            source = operation.source if self._raw else ()
-            checksums = bool(source) and source[0].checksummed
-            self._keep(seal(draft.encode(operation.json, sequence, end), [event.raw for event in source], checksums))
-
-    def _keep(self, record: Sealed) -> None:
-        self._records.append(record)
-        self._bytes += record.size
+            self._waiting_bytes -= entry.size
 
     def __enter__(self) -> Outgoing:
         return self

@@ -12,13 +12,14 @@ import time
 import uuid
 import zlib
 from contextlib import ExitStack, closing
+from dataclasses import replace
 
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
-from cdc_producer.decision import LeaderDecision
-from cdc_producer.decode.binlog import BinlogReader
+from cdc_producer.decision import LeaderDecision, LeavingOut
 from cdc_producer.decode.processes import Decoders, most_decoders
-from cdc_producer.decode.table_decoders import TableDecoders
+from cdc_producer.decode.table_decoders import MAX_REMEMBERED, TableDecoders
+from cdc_producer.intake import Intake
 from cdc_producer.leader import LeaderConsole, LeaderFacts
 from cdc_producer.outgoing import Outgoing
 from cdc_producer.profile import ProducerProfile
@@ -27,6 +28,7 @@ from cdc_producer.resume import Resume, from_record
 from shared.errors import LeaderError, LeaderLinkError, TopicLinkError, UnsupportedError
 from shared.events import Position
 from shared.filters import DatabaseFilter
+from shared.program import broken_off_by_a_stop
 from shared.recovery import Recovery, Stopping
 from shared.topic import Record, open_writer
 
@@ -51,7 +53,7 @@ class Producer:
         leave_out: LeaderDecision | None = None,
     ) -> None:
         """`stopping` tells whether the program was asked to end; `leave_out` names a transaction to pass over."""
-        self._leave_out = leave_out
+        self._leaving = LeavingOut(leave_out)
         self.profile = profile
         self._stopping = stopping
         self._exit_at_end = exit_at_end
@@ -79,23 +81,35 @@ class Producer:
     def _attempt(self, stack: ExitStack) -> Attempt:
         """Open everything, to continue after the topic's last record; `stack` closes it again."""
         profile = self.profile
-        topic = stack.enter_context(closing(open_writer(profile.topic)))
-        facts, resume = self._prepare(topic.last())
-        connection = ReplicationConnection(profile.database, self._server_id, self._server_uuid, resume.position)
-        stack.callback(connection.close)
-        tables = TableDecoders(profile.mysql_resource_name, self._databases, facts.charsets)
-        outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, most_decoders()), profile.raw))
-        capture = Capture(
-            profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing, self._leave_out
-        )
-        return Attempt(connection, capture, outgoing, self._stopping, self._end if self._exit_at_end else None)
-
-    def _prepare(self, last: Record | None) -> tuple[LeaderFacts, Resume]:
-        """Check the leader and find the place to read from, after the topic's `last` record."""
-        with closing(LeaderConsole(self.profile.database)) as console:
+        with broken_off_by_a_stop(), closing(LeaderConsole(profile.database)) as console:
+            # before the topic, which is made where there is none: a leader that is refused changes nothing
             facts = console.check(self._server_id, self._server_uuid)
-            resume = console.start(facts.end) if last is None else from_record(last)
-            unmet = console.unmet(self._databases) if self._end is None else {}
+            topic = stack.enter_context(closing(open_writer(profile.topic)))
+            facts = replace(facts, end=console.end())
+            resume = self._resume(console, facts, topic.last())
+            self._leaving.arm(console, resume, facts.end)
+        with broken_off_by_a_stop():
+            connection = ReplicationConnection(
+                profile.database, self._server_id, self._server_uuid, resume.position, self._stopping
+            )
+        stack.callback(connection.close)
+        decoders = most_decoders()
+        share = MAX_REMEMBERED // (1 + decoders)
+        tables = TableDecoders(profile.mysql_resource_name, self._databases, facts.charsets, share)
+        outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, decoders), profile.raw))
+        kind = Capture
+        capture = kind(
+            profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing, self._leaving,
+            False,
+        )  # fmt: skip
+        intake = Intake(capture, tables, outgoing)
+        end = self._end if self._exit_at_end else None
+        return Attempt(connection, intake, capture, outgoing, self._leaving, self._stopping, end)
+
+    def _resume(self, console: LeaderConsole, facts: LeaderFacts, last: Record | None) -> Resume:
+        """Find the place to read from, after the topic's `last` record. Raises LeaderError when it is not there."""
+        resume = console.start(facts.end) if last is None else from_record(last)
+        unmet = console.unmet(self._databases) if self._end is None else {}
         resume.check(facts.uuid, facts.end, self.profile.database)
         for key, names in unmet.items():
             logger.warning("%s names %s: the leader does not have it now", key, names)
@@ -104,7 +118,7 @@ class Producer:
             "leader %s (MySQL %s, %s), topic %s, from %s after sequence %d",
             self.profile.database, facts.version, facts.uuid, self.profile.topic.name, resume.position, resume.sequence,
         )  # fmt: skip
-        return facts, resume
+        return resume
 
 
 class Attempt:
@@ -113,14 +127,20 @@ class Attempt:
     def __init__(
         self,
         connection: ReplicationConnection,
+        intake: Intake,
         capture: Capture,
         outgoing: Outgoing,
+        leaving: LeavingOut,
         stopping: Stopping,
         end: Position | None,
     ) -> None:
-        """`capture` puts its records into `outgoing`; `end` is the position to stop at, None for never."""
+        """`intake` takes packets, of which `capture` makes records for `outgoing`, and may leave one transaction out.
+
+        `end` is the position to stop at, None for never.
+        """
+        self._leaving = leaving
         self._connection = connection
-        self._reader = BinlogReader(capture.edge)
+        self._intake = intake
         self._capture = capture
         self._outgoing = outgoing
         self._progress = Progress(capture.sequence)
@@ -134,7 +154,7 @@ class Attempt:
 
     def run(self) -> None:
         """Publish until stopped or at the end; all that was captured is in the topic then."""
-        while not self._done():
+        while not (self._done() or self._leaving.missed(self._capture.edge)):
             self._outgoing.append()
             self._beat()
             self._progress.report(self._capture.sequence, self._capture.edge)
@@ -143,6 +163,7 @@ class Attempt:
             self._capture.heartbeat(self._connection.heard)
         self._outgoing.finish()
         logger.info("stopped at %s, sequence %d", self._capture.edge, self._capture.sequence)
+        self._leaving.require_met(self._capture.edge)
 
     def _done(self) -> bool:
         """Whether the end is reached, or a stop was asked for and no transaction is half read, or that takes long."""
@@ -173,7 +194,7 @@ class Attempt:
             try:
                 packets.extend(self._connection.events())
             finally:
-                self._capture.take(self._reader, packets)
+                self._intake.take(packets)
         except LeaderError as error:
             # What came before it is whole and belongs into the topic.
             self._outgoing.finish()

@@ -8,14 +8,16 @@ from struct import Struct
 from uuid import UUID
 
 from cdc_producer.decode.cursor import Cursor
-from shared.binlog_format import EventType
+from shared.binlog_format import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from shared.events import Transaction
 from shared.values import LATEST_TIME
 
-FIXED = Struct("<B16sqBqq")  # flags, uuid, number, 2, last_committed, sequence_number
+FIXED = Struct("<B16sqBqq7s")  # flags, uuid, number, 2, last_committed, sequence_number, time of the commit
+#: kind, and of the body: number, last_committed, sequence_number, time with what follows it
+NUMBERS, SMALLEST = Struct("<4xB14x17xqxqqQ"), HEADER_SIZE + FIXED.size + CHECKSUM_SIZE
 TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-#: top bit of the commit time: the time on the server where the transaction began follows
-HAS_ORIGINAL_TIME = 1 << 55
+#: of the commit time all but its top bit: the time on the server where the transaction began follows
+TIME = (1 << 55) - 1
 #: largest number of a GTID
 MAX_NUMBER = (1 << 63) - 1
 
@@ -27,12 +29,21 @@ def read_transaction(kind: int, body: bytes, begin: int) -> Transaction:
     """
     if kind == EventType.GTID_TAGGED:
         return _tagged(body, begin)
-    _, uuid, number, _, committed, sequence = FIXED.unpack_from(body)
-    if len(body) < FIXED.size + 7:
-        raise ValueError("it ends before the time of its commit")
-    time = int.from_bytes(body[FIXED.size : FIXED.size + 7], "little") & (HAS_ORIGINAL_TIME - 1)
+    _, uuid, number, _, committed, sequence, time = FIXED.unpack_from(body)
     source = None if kind == EventType.ANONYMOUS_GTID else _uuid_text(uuid)
-    return _transaction(source, number, begin, time, committed, sequence)
+    return _transaction(source, number, begin, int.from_bytes(time, "little") & TIME, committed, sequence)
+
+
+def is_transaction(raw: bytes) -> bool:
+    """Tell whether `read_transaction` could read the body of a GTID or ANONYMOUS_GTID event that ends in a checksum.
+
+    raw: header, body, checksum.
+    """
+    if len(raw) < SMALLEST:
+        return False
+    kind, number, committed, sequence, time = NUMBERS.unpack_from(raw)
+    named: bool = number > 0 or kind == EventType.ANONYMOUS_GTID
+    return named and min(committed, sequence) >= 0 and time & TIME <= LATEST_TIME
 
 
 @lru_cache(maxsize=64)

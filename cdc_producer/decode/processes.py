@@ -1,13 +1,13 @@
-"""Decodes rows events in processes beside the program, when very many arrive at once.
+"""Decodes rows in processes beside the program, when very many arrive at once.
 
-The program hands them batches and goes on reading the binlog; while all are busy it decodes the oldest rows itself, and
-so it does in the end with every row that a decoder gives no answer for. A decoder can make the program faster, and
-nothing else: one that dies or falls silent is done without.
+The program hands them batches of large rows events and runs of short transactions, and goes on reading the binlog;
+while all are busy it decodes rows itself, and so it does in the end with every row that a decoder gives no answer for.
+A decoder can make the program faster, and nothing else: one that dies or falls silent is done without.
 
-A decoder gets pickles on its stdin: what `TableDecoders` is made from, then batches. It answers each batch with a frame
-on its stdout (SIZE of the rest; ANSWER, size and CRC-32, of each JSON; all JSON), and ends when the program does,
-because its stdin does. The program never waits on one of the two pipes alone, so it and a decoder cannot both wait for
-the other to read.
+A decoder gets pickles on its stdin: what `TableDecoders` is made from, then for each errand the function that answers
+it and its arguments. It answers each with a frame on its stdout (SIZE of the rest, and the rest), and ends when the
+program does, because its stdin does. The program never waits on one of the two pipes alone, so it and a decoder cannot
+both wait for the other to read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import sys
 import time
 import zlib
 from collections import deque
-from itertools import chain
 from struct import Struct
+from typing import Protocol
 
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent
+from cdc_producer.decode.binlog_event import UNREADABLE
 from cdc_producer.decode.rows_event import RowsOperation, encode_rows
+from cdc_producer.decode.short import WORTH_HANDING_OVER, ShortRun
 from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
-from shared.binlog_format import EventType
 from shared.errors import UnsupportedError
 from shared.helper_process import HelperProcess
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 SMALLEST_EVENT, LARGEST_EVENT = 4 << 10, 1 << 20
 #: bytes of rows events handed over at once; what stays below, as most transactions do, no decoder ever sees
 BATCH_BYTES = 128 << 10
-#: batches a decoder has in hand: one under way, one to go on with
+#: errands a decoder has in hand: one under way, one to go on with
 DEPTH = 2
 #: more would wait for the topic
 MAX_DECODERS = 2
@@ -56,12 +56,53 @@ def most_decoders() -> int:
     return min(MAX_DECODERS, processors - 1)
 
 
+class Errand(Protocol):
+    """Says what a decoder is to do, and takes what it did."""
+
+    def message(self) -> bytes:
+        """Pickle a function and its arguments; it is called with the decoder's `TableDecoders` before them."""
+
+    def settle(self, answered: memoryview) -> None:
+        """Take what the function returned, joined; do here what it did not do."""
+
+    def encode(self) -> None:
+        """Do it here."""
+
+
+class _Batch:
+    """Rows events that a decoder gets together."""
+
+    def __init__(self, operations: list[RowsOperation]) -> None:
+        self._operations = operations
+
+    def message(self) -> bytes:
+        maps = {operation.table.source: number for number, operation in enumerate(self._operations)}
+        rows = [
+            (maps[operation.table.source], operation.event.type, operation.event.body) for operation in self._operations
+        ]
+        return pickle.dumps((_answer, maps, rows))
+
+    def settle(self, answered: memoryview) -> None:
+        start = ANSWER.size * len(self._operations)
+        told = ANSWER.iter_unpack(answered[:start])
+        for operation, (size, checksum) in zip(self._operations, told, strict=True):
+            if size:
+                operation.settle(answered[start : start + size], checksum)
+            else:
+                operation.encode()  # which tells why it cannot be
+            start += size
+
+    def encode(self) -> None:
+        for operation in self._operations:
+            operation.encode()
+
+
 class Decoders:
     """Holds all of them, and the rows that wait for them."""
 
     def __init__(self, tables: TableDecoders, limit: int) -> None:
         """There will be up to `limit` processes, once they are of use."""
-        self._settings = pickle.dumps(tables.settings)
+        self._settings = tables.settings
         self._limit = limit
         self._decoders: list[_Decoder] = []
         #: not yet handed over, oldest first
@@ -82,9 +123,20 @@ class Decoders:
         if decoder is None:
             self._encode_oldest()
         else:
-            decoder.send(list(self._batch))
+            decoder.send(_Batch(list(self._batch)))
             self._batch.clear()
             self._bytes = 0
+
+    def take_run(self, run: ShortRun) -> None:
+        """Encode it: at once, or soon."""
+        decoder = None
+        if self._limit and len(run.packets) >= WORTH_HANDING_OVER:
+            self._exchange(0.0)
+            decoder = self._free()
+        if decoder is None:
+            run.encode()
+        else:
+            decoder.send(run)
 
     def advance(self, wait: bool) -> None:
         """Encode something that was taken; when there is nothing left here, `wait` a moment for a decoder that does."""
@@ -105,20 +157,20 @@ class Decoders:
 
     def _free(self) -> _Decoder | None:
         """The decoder with the least in hand, or a new one when none is idle; None when all have enough."""
-        decoder = min(self._decoders, key=lambda found: len(found.batches), default=None)
-        if (decoder is None or decoder.batches) and len(self._decoders) < self._limit:
+        decoder = min(self._decoders, key=lambda found: len(found.errands), default=None)
+        if (decoder is None or decoder.errands) and len(self._decoders) < self._limit:
             try:
-                decoder = _Decoder(self._settings)
+                decoder = _Decoder(pickle.dumps(self._settings))
             except OSError as error:
                 self._limit = len(self._decoders)
                 logger.warning("no decoder can be started (%s); decoding goes on without it", error)
             else:
                 self._decoders.append(decoder)
-        return decoder if decoder is not None and len(decoder.batches) < DEPTH else None
+        return decoder if decoder is not None and len(decoder.errands) < DEPTH else None
 
     def _exchange(self, timeout: float) -> None:
         """Write and read what can be; before that wait up to `timeout` seconds until something can."""
-        busy = [decoder for decoder in self._decoders if decoder.batches]
+        busy = [decoder for decoder in self._decoders if decoder.errands]
         if busy and timeout:
             writing = [decoder.input for decoder in busy if decoder.unsent]
             select.select([decoder.output for decoder in busy], writing, [], timeout)
@@ -133,8 +185,8 @@ class Decoders:
         self._limit -= 1
         self._decoders.remove(decoder)
         decoder.process.close()
-        for operation in chain.from_iterable(decoder.batches):
-            operation.encode()
+        for errand in decoder.errands:
+            errand.encode()
 
 
 class _Decoder:
@@ -147,7 +199,7 @@ class _Decoder:
         for pipe in (self.input, self.output):
             os.set_blocking(pipe, False)
         #: sent and not answered, oldest first
-        self.batches: deque[list[RowsOperation]] = deque()
+        self.errands: deque[Errand] = deque()
         self.unsent = memoryview(settings)
         #: the frame being received, first its size, then its rest; and what of that is not here yet
         self._size = bytearray(SIZE.size)
@@ -155,14 +207,12 @@ class _Decoder:
         self._missing = memoryview(self._size)
         self._heard = 0.0
 
-    def send(self, batch: list[RowsOperation]) -> None:
-        """Have it encoded; `exchange` does the rest."""
-        if not self.batches:
+    def send(self, errand: Errand) -> None:
+        """Have it done; `exchange` does the rest."""
+        if not self.errands:
             self._heard = time.monotonic()
-        self.batches.append(batch)
-        maps = {operation.table.source: number for number, operation in enumerate(batch)}
-        rows = [(maps[operation.table.source], operation.event.type, operation.event.body) for operation in batch]
-        self.unsent = memoryview(b"".join((self.unsent, pickle.dumps((maps, rows)))))
+        self.errands.append(errand)
+        self.unsent = memoryview(b"".join((self.unsent, errand.message())))
 
     def exchange(self) -> None:
         """Write and read what can be without waiting. Raises OSError or EOFError when the process gives no answer."""
@@ -170,9 +220,9 @@ class _Decoder:
             while self.unsent:
                 self.unsent = self.unsent[os.write(self.input, self.unsent) :]
         with contextlib.suppress(BlockingIOError):
-            while self.batches:
+            while self.errands:
                 self._receive()
-        if self.batches and time.monotonic() - self._heard > PATIENCE:
+        if self.errands and time.monotonic() - self._heard > PATIENCE:
             raise TimeoutError(f"{PATIENCE:g} seconds")
 
     def _receive(self) -> None:
@@ -182,25 +232,13 @@ class _Decoder:
             raise EOFError
         self._heard = time.monotonic()
         self._missing = self._missing[count:]
-        if self._missing:
-            return
-        if self._frame is self._size:
+        if not self._missing and self._frame is self._size:
             self._frame = bytearray(SIZE.unpack(self._size)[0])
-        else:
-            self._settle(memoryview(self._frame))
+            self._missing = memoryview(self._frame)
+        if not self._missing:  # which an answer of nothing never is
+            self.errands.popleft().settle(memoryview(self._frame))
             self._frame = self._size
-        self._missing = memoryview(self._frame)
-
-    def _settle(self, frame: memoryview) -> None:
-        """Give their JSON to the operations of the batch that was answered."""
-        batch = self.batches.popleft()
-        start = ANSWER.size * len(batch)
-        for operation, (size, checksum) in zip(batch, ANSWER.iter_unpack(frame[:start]), strict=True):
-            if size:
-                operation.settle(frame[start : start + size], checksum)
-            else:
-                operation.encode()  # which tells why it cannot be
-            start += size
+            self._missing = memoryview(self._frame)
 
 
 def main() -> None:
@@ -210,17 +248,17 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError, pickle.UnpicklingError):
         tables = TableDecoders(*pickle.load(sys.stdin.buffer))
         while True:
-            maps, rows = pickle.load(sys.stdin.buffer)
-            found = {number: tables.table(_table_map(source)) for source, number in maps.items()}
-            answers = [_encode(found[number], kind, body) for number, kind, body in rows]
-            head = b"".join(ANSWER.pack(len(answer), zlib.crc32(answer)) for answer in answers)
-            sys.stdout.buffer.writelines((SIZE.pack(len(head) + sum(map(len, answers))), head, *answers))
+            answer, *arguments = pickle.load(sys.stdin.buffer)
+            pieces = answer(tables, *arguments)
+            sys.stdout.buffer.writelines((SIZE.pack(sum(map(len, pieces))), *pieces))
             sys.stdout.buffer.flush()
 
 
-def _table_map(source: bytes) -> BinlogEvent:
-    """The event of a `TableDecoder.source`."""
-    return BinlogEvent(EventType.TABLE_MAP, 0, 0, bytes(6) + source, "", 0, 0)
+def _answer(tables: TableDecoders, maps: dict[bytes, int], rows: list[tuple[int, int, bytes]]) -> list[bytes]:
+    """ANSWER, size and CRC-32, of each JSON; then all JSON."""
+    found = {number: tables.known(source) for source, number in maps.items()}
+    answers = [_encode(found[number], kind, body) for number, kind, body in rows]
+    return [b"".join(ANSWER.pack(len(answer), zlib.crc32(answer)) for answer in answers), *answers]
 
 
 def _encode(table: TableDecoder | None, kind: int, body: bytes) -> bytes:

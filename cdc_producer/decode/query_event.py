@@ -15,6 +15,8 @@ from shared.errors import UnsupportedError
 from shared.statements.heads import shown_sql
 
 FIXED = Struct("<IIBHH")  # thread, seconds it took, length of the database's name, error, length of the variables
+#: the last three of these; and what follows the database's name in most transactions
+TAIL, BEGIN = Struct("<BHH"), b"\0BEGIN"
 #: the leader writes this count instead of names when a statement writes more than 16 databases
 OVER_MAX_DATABASES = 254
 
@@ -175,6 +177,17 @@ def rows_session(begin: bytes) -> Mapping[str, Any]:
     The leader writes a time zone only when the session used it.
     """
     return _rows_session(begin[FIXED.size : FIXED.size + int.from_bytes(begin[11:13], "little")])
+
+
+@lru_cache(maxsize=1024)
+def is_begin(body: bytes) -> bool:
+    """Tell whether the body of a QUERY event, from the length of the database's name on, is a BEGIN.
+
+    Raises what UNREADABLE lists for session variables that cannot be read.
+    """
+    name, _, size = TAIL.unpack_from(body)
+    _rows_session(body[TAIL.size : TAIL.size + size])
+    return body.endswith(BEGIN) and len(body) == TAIL.size + size + name + len(BEGIN)
 
 
 @lru_cache(maxsize=1024)

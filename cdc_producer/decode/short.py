@@ -1,88 +1,211 @@
-"""Reads short transactions at once: the five binlog events of one that changes one table.
+"""Reads runs of short transactions at once: five binlog events each, of which one changes one table.
 
-Most transactions are a GTID, BEGIN, a table map, one rows event and an XID. Whatever is not exactly that, or is not as
-it should be, is left to the reader of single events, which knows what to say of it.
+Most transactions are a GTID, BEGIN, a table map, one rows event and an XID. `ShortRun.begin` checks the frames of all
+binlog events of such a run and tells where it ends; the JSON is made here, or by a process that helps. Whatever is not
+exactly that, or is not as it should be, is left to the reader of single events, which knows what to say of it.
 """
 
 from __future__ import annotations
 
+import pickle
+import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
-from typing import Any, NamedTuple
 
-from cdc_producer.decode.binlog import MATCHING, BinlogReader
-from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent
-from cdc_producer.decode.gtids import read_transaction
-from cdc_producer.decode.query_event import rows_session
+from cdc_producer.decode.binlog import MATCHING
+from cdc_producer.decode.binlog_event import UNREADABLE
+from cdc_producer.decode.gtids import is_transaction, read_transaction
+from cdc_producer.decode.query_event import is_begin, rows_session
 from cdc_producer.decode.rows_event import NAMES, encode_rows
-from cdc_producer.decode.table_decoders import TableDecoder, TableDecoders
+from cdc_producer.decode.table_decoders import TableDecoders
 from shared.binlog_format import ARTIFICIAL, HEADER_SIZE, EventType
-from shared.errors import UnsupportedError
-from shared.events import Position, Transaction
+from shared.errors import LeaderError, UnsupportedError
+from shared.events import Draft, Position, Transaction
+from shared.topic import Sealed
+from shared.topic.record import frame, seal, unframe
 
 #: binlog events of a short transaction, and the index in it of its rows
 EVENTS, ROWS_INDEX = 5, 3
-#: bytes of the largest rows event that is read here; larger ones are for the processes that help
-LARGEST_ROWS = 4 << 10
+#: binlog events of the longest run, and of the shortest that is worth another process
+LONGEST, WORTH_HANDING_OVER = 200 * EVENTS, 50 * EVENTS
+#: bytes of the largest binlog event that is read here; larger rows are for the processes that help
+LARGEST = 4 << 10
 #: in a header: size, end offset (low 32 bits), flags
 PLACE, PLACE_AT = Struct("<IIH"), 9
-#: in a QUERY event: length of the database's name; error; length of the variables
-QUERY, QUERY_AT = Struct("<BHH"), HEADER_SIZE + 8
-BEGIN = b"\0BEGIN"
+#: of a QUERY event: what is behind the session's thread and the seconds it took
+QUERY = slice(HEADER_SIZE + 8, -4)
+#: where the table id stands in a table map and in its rows, and where what `TableDecoders` knows a table by begins
+TABLE_ID, TABLE_SOURCE = slice(HEADER_SIZE, HEADER_SIZE + 6), slice(HEADER_SIZE + 6, -4)
+BODY = slice(HEADER_SIZE, -4)
+#: CRC-32 of what another process answers
+CHECKSUM = Struct("<I")
+
+#: makes the records of a run from binlog event to binlog event: those before an error, and the error
+OneByOne = Callable[["ShortRun"], tuple[list[Sealed], LeaderError | None]]
 
 
-class Short(NamedTuple):
-    """Holds a transaction that changes one table."""
-
-    transaction: Transaction
-    #: what its BEGIN tells of the session
-    session: Mapping[str, Any]
-    #: None when the table is left out; then there is no JSON
-    table: TableDecoder | None
-    #: of its one operation, as `encode_rows` makes it
-    json: bytes
-    #: where its rows event starts, and where it ends itself
-    rows: Position
-    end: Position
-    #: table map and rows event
-    source: tuple[bytes, bytes]
+def _any(*kinds: int) -> bytes:
+    return b"[" + b"".join(re.escape(bytes((kind,))) for kind in kinds) + b"]"
 
 
-def read_short(packets: Sequence[bytes], first: int, reader: BinlogReader, tables: TableDecoders) -> Short | None:
-    """Read the transaction that begins with packet `first`; None when it is no short one, and nothing was done.
+_SHORTS = re.compile(
+    b"(?:" + _any(EventType.GTID, EventType.ANONYMOUS_GTID) + _any(EventType.QUERY) + _any(EventType.TABLE_MAP)
+    + _any(*NAMES) + _any(EventType.XID) + b"){1,%d}" % (LONGEST // EVENTS), re.DOTALL
+)  # fmt: skip
 
-    The reader is not moved; its position is that of the first packet.
-    """
-    if len(packets) < first + EVENTS or not reader.checksums:
-        return None
-    gtid, begin, table_map, rows, xid = five = packets[first : first + EVENTS]
-    kind = rows[4]
-    if (
-        begin[4] != EventType.QUERY or table_map[4] != EventType.TABLE_MAP or kind not in NAMES
-        or xid[4] != EventType.XID or len(rows) > LARGEST_ROWS
-    ):  # fmt: skip
-        return None
-    end = start = reader.position.offset
-    for raw in five:
-        if zlib.crc32(raw) != MATCHING:
-            return None
-        size, end_low, flags = PLACE.unpack_from(raw, PLACE_AT)
-        end += size
-        if size != len(raw) or end_low != end & 0xFFFFFFFF or flags & ARTIFICIAL:
-            return None
-    name, _, variables = QUERY.unpack_from(begin, QUERY_AT)
-    if QUERY_AT + QUERY.size + variables + name != len(begin) - 4 - len(BEGIN) or begin[-10:-4] != BEGIN:
-        return None
-    if table_map[19:25] != rows[19:25]:
-        return None
+
+def types_of(packets: Sequence[bytes]) -> bytes:
+    """Return the type of each binlog event, 0 for one that is no part of a short transaction."""
+    return bytes([packet[4] if HEADER_SIZE <= len(packet) <= LARGEST else 0 for packet in packets])
+
+
+def end_of_run(types: bytes, first: int) -> int:
+    """Tell behind which packet the run that begins with packet `first` ends, by the types alone; `first` for none."""
+    found = _SHORTS.match(types, first)
+    return first if found is None else found.end()
+
+
+class ShortRun:
+    """Holds a run of short transactions that are framed as they should be, and their records once these are made."""
+
+    __slots__ = (
+        "_again", "_error", "_raw", "_tables", "end", "last", "packets", "records", "sequence", "size", "start",
+        "told", "total",
+    )  # fmt: skip
+
+    def __init__(
+        self, packets: Sequence[bytes], start: Position, sequence: int, tables: TableDecoders, raw: bool,
+        again: OneByOne,
+    ) -> None:  # fmt: skip
+        """The run begins at `start`, behind the event `sequence`; `raw` says whether binlog events go with the JSON."""
+        self.packets = packets
+        self.start = start
+        self.sequence = sequence
+        self._tables = tables
+        self._raw = raw
+        self._again = again
+        #: None while they are being made
+        self.records: list[Sealed] | None = None
+        self._error: LeaderError | None = None
+        #: number of records there will be
+        self.total = 0
+        self.size = sum(map(len, packets))
+        self.end = Position(start.file, start.offset + self.size)
+
+    def begin(self) -> bool:
+        """Check all that can be checked without the tables; False when something is not as it should be.
+
+        Afterwards `total`, `last` (the last transaction) and `told` (where the last record's transaction ends, None
+        without records) are known.
+        """
+        packets, included = self.packets, self._tables.included
+        if not framed(packets, self.start.offset):
+            return False
+        told = 0
+        try:
+            for number, (gtid, begin, table_map, rows, _) in enumerate(transactions(packets), 1):
+                if not is_begin(begin[QUERY]) or table_map[TABLE_ID] != rows[TABLE_ID]:
+                    return False
+                if included(table_map[TABLE_SOURCE]):
+                    self.total += 1
+                    told = number
+                elif not is_transaction(gtid):
+                    return False
+            gtid, begin_at = packets[-EVENTS], self.end.offset - sum(map(len, packets[-EVENTS:]))
+            self.last: Transaction = read_transaction(gtid[4], gtid[BODY], begin_at)
+        except UNREADABLE:
+            return False
+        self.told = None
+        if told:
+            self.told = Position(self.start.file, self.start.offset + sum(map(len, packets[: told * EVENTS])))
+        return True
+
+    def encode(self) -> None:
+        """Make the records here, or the error that `raise_if_failed` raises."""
+        try:
+            self.records = encode_run(self._tables, self.packets, self.start, self.sequence, self._raw)
+        except (UnsupportedError, *UNREADABLE):
+            self.records, self._error = self._again(self)
+            if self._error is None:
+                raise AssertionError(f"two readings of the transactions at {self.start} differ") from None
+
+    def message(self) -> bytes:
+        """Tell another process what to do."""
+        return pickle.dumps((answer, self.packets, self.start, self.sequence, self._raw))
+
+    def settle(self, answered: memoryview) -> None:
+        """Take what `answer` gave in another process; make it here when that is not what it gave, or nothing."""
+        records = None
+        if len(answered) > CHECKSUM.size and zlib.crc32(answered[CHECKSUM.size :]) == CHECKSUM.unpack_from(answered)[0]:
+            records = unframe(bytes(answered), CHECKSUM.size)
+        if records is not None and len(records) == self.total:
+            self.records = records
+        else:
+            self.encode()
+
+    def take(self) -> list[Sealed] | None:
+        """Return the records, once; None while they are being made."""
+        records = self.records
+        if records is not None:
+            self.records = []
+        return records
+
+    def raise_if_failed(self) -> None:
+        """Raise the LeaderError that comes behind the records."""
+        if self._error is not None:
+            raise self._error
+
+
+def framed(packets: Sequence[bytes], offset: int) -> bool:
+    """Tell whether binlog events from `offset` on have the sizes, ends and checksums that they say they have."""
+    crc32, place = zlib.crc32, PLACE.unpack_from
+    for packet in packets:
+        size, end_low, flags = place(packet, PLACE_AT)
+        offset += size
+        if (
+            crc32(packet) != MATCHING or size != len(packet) or end_low != offset & 0xFFFFFFFF
+            or flags & ARTIFICIAL
+        ):  # fmt: skip
+            return False
+    return True
+
+
+def transactions(packets: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """Cut a run: GTID, BEGIN, table map, rows and XID of each transaction."""
+    return zip(*(packets[number::EVENTS] for number in range(EVENTS)), strict=True)
+
+
+def answer(
+    tables: TableDecoders, packets: Sequence[bytes], start: Position, sequence: int, raw: bool
+) -> Sequence[bytes]:
+    """Return the framed records of a run with a CRC-32 before them; nothing when something cannot be read."""
     try:
-        transaction = read_transaction(gtid[4], gtid[HEADER_SIZE:-4], start)
-        session = rows_session(begin[HEADER_SIZE:-4])
-        table = tables.table(BinlogEvent(EventType.TABLE_MAP, 0, 0, table_map[HEADER_SIZE:-4], "", 0, 0))
-        json = b"" if table is None else encode_rows(kind, table, rows[HEADER_SIZE:-4])
+        framed = b"".join(frame(encode_run(tables, packets, start, sequence, raw)))
     except (UnsupportedError, *UNREADABLE):
-        return None
-    file = reader.position.file
-    places = Position(file, end - len(xid) - len(rows)), Position(file, end)
-    return Short(transaction, session, table, json, *places, (table_map, rows))
+        return ()
+    return CHECKSUM.pack(zlib.crc32(framed)), framed
+
+
+def encode_run(
+    tables: TableDecoders, packets: Sequence[bytes], start: Position, sequence: int, raw: bool
+) -> list[Sealed]:
+    """Make the records of a run that `ShortRun.begin` found to be one.
+
+    Raises UnsupportedError, and what UNREADABLE lists.
+    """
+    records = []
+    file, end = start.file, start.offset
+    for gtid, begin, table_map, rows, xid in transactions(packets):
+        begin_at = end
+        rows_at = begin_at + len(gtid) + len(begin) + len(table_map)
+        end = rows_at + len(rows) + len(xid)
+        table = tables.known(table_map[TABLE_SOURCE])
+        if table is None:
+            continue
+        transaction = read_transaction(gtid[4], gtid[BODY], begin_at)
+        json = encode_rows(rows[4], table, rows[BODY])
+        sequence += 1
+        draft = Draft(table.uri, Position(file, rows_at), transaction, ROWS_INDEX, rows_session(begin[BODY]))
+        records.append(seal(draft.encode(json, sequence, end), (table_map, rows) if raw else (), checksums=raw))
+    return records

@@ -12,6 +12,7 @@ from kit.topic import ListTopic
 
 from cdc_consumer.transactions import Transactions
 from cdc_producer.capture import Capture
+from cdc_producer.decision import LeaderDecision, LeavingOut
 from cdc_producer.decode import row_image
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.binlog_event import UNREADABLE, BinlogEvent, unreadable
@@ -52,12 +53,14 @@ class Collected(Outgoing):
         return [record.value for record in self._records]
 
 
-def captured(facts: LeaderFacts, start: Position = START) -> tuple[Collected, Capture]:
-    """A capture and where its records go."""
+def captured(
+    facts: LeaderFacts, start: Position = START, decoders: int = 0, leave_out: LeaderDecision | None = None
+) -> tuple[Collected, Capture]:
+    """A capture and where its records go, with so many processes that help."""
     databases = DatabaseFilter(FILTERS)
     tables = TableDecoders("mysql-srv1", databases, facts.charsets)
-    outgoing = Collected(ListTopic(), Decoders(tables, 0))
-    return outgoing, Capture("mysql-srv1", databases, facts, tables, Resume(start), outgoing)
+    outgoing = Collected(ListTopic(), Decoders(tables, decoders))
+    return outgoing, Capture("mysql-srv1", databases, facts, tables, Resume(start), outgoing, LeavingOut(leave_out))
 
 
 def events(data: bytes) -> None:
@@ -67,7 +70,7 @@ def events(data: bytes) -> None:
     outgoing, capture = captured(FACTS)
     try:
         for kind, body in unpack(data):
-            for event in reader.read(framed(kind, body, reader.position.offset)):
+            for event in reader.read(framed(kind, body, reader.position.offset), capture):
                 capture.feed(event)
     finally:
         _readable(outgoing.values())

@@ -82,7 +82,7 @@ def test_an_append_that_fails_is_tried_again_while_the_leader_is_silent(
         wait_until(published(profile.topic, b"CREATE DATABASE"), "the producer is at work")
         failing.append(TopicLinkError("the cluster does not answer"))
         leader.execute("CREATE TABLE t (a INT)", database=database)
-        wait_until(published(profile.topic, b"CREATE TABLE"), "the statement is in the topic", timeout=10)
+        wait_until(published(profile.topic, b"CREATE TABLE"), "the statement is in the topic")
     assert not failing
     assert "the cluster does not answer" in caplog.text
 

@@ -102,7 +102,7 @@ def test_a_start_that_is_not_there_is_refused(
 
 def test_a_start_that_says_nothing_is_refused(leader: Server, database: str, tmp_path: Path) -> None:
     profiles = write_profiles(tmp_path, leader, leader, include_dbs=[database], start="yesterday")
-    assert 'must be "earliest", "latest", a GTID set or "file:offset"' in refused(profiles, status=2)
+    assert 'must be "earliest", "latest", "copy", a GTID set or "file:offset"' in refused(profiles, status=2)
 
 
 def test_purged_binlogs_are_named(own_server: StartServer, database: str, tmp_path: Path) -> None:

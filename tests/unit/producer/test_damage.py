@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import tracemalloc
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.reference import read_images
 
+from cdc_producer.decision import LeaderDecision, read_leader_decision
 from cdc_producer.decode.binlog import BinlogReader
 from cdc_producer.decode.documents.json_binary import json_value
 from cdc_producer.decode.row_image import RowImages
@@ -25,15 +27,19 @@ from shared.errors import LeaderError, UnsupportedError
 
 #: the body of a GTID event
 GTID = b"\1" + bytes(16) + struct.pack("<qBqq", 7, 2, 0, 1) + (1_700_000_000_000_000).to_bytes(7, "little")
+#: stands for a type whose event does not match its checksum
+ALTERED = -1
 BEGIN = bytes(8) + b"\1" + bytes(4) + b"d\0BEGIN"
 
 
-def feed(events: Iterable[tuple[int, bytes]]) -> list[bytes]:
+def feed(events: Iterable[tuple[int, bytes]], leave_out: LeaderDecision | None = None) -> list[bytes]:
     """The records made of binlog events whose frames are right."""
     reader = BinlogReader(START)
-    outgoing, capture = captured(FACTS)
+    outgoing, capture = captured(FACTS, leave_out=leave_out)
     for kind, body in ((EventType.FORMAT_DESCRIPTION, DESCRIPTION), *events):
-        for event in reader.read(framed(kind, body, reader.position.offset)):
+        raw = bytearray(framed(EventType.ROWS_QUERY if kind == ALTERED else kind, body, reader.position.offset))
+        raw[-1] ^= kind == ALTERED
+        for event in reader.read(bytes(raw), capture):
             capture.feed(event)
     return outgoing.values()
 
@@ -51,8 +57,19 @@ def feed(events: Iterable[tuple[int, bytes]]) -> list[bytes]:
     ],
 )
 def test_an_event_that_is_not_its_type(kind: int, body: bytes) -> None:
-    with pytest.raises(UnsupportedError, match=rf"type {kind} \(.+\) at binlog\.000001:\d+ cannot be read"):
+    """Nor does it stand in a transaction that --skip could name."""
+    with pytest.raises(UnsupportedError, match=rf"type {kind} \(.+\) at binlog\.000001:\d+ cannot be read") as stopped:
         feed([(kind, body)])
+    assert "no --skip passes it" in str(stopped.value) and "cdc-producer" not in str(stopped.value)
+
+
+@pytest.mark.parametrize(("kind", "words"), [(99, "does not know"), (ALTERED, "does not match its checksum")])
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_way_past_depends_on_the_place(kind: int, words: str, *, inside: bool) -> None:
+    with pytest.raises(UnsupportedError, match=words) as stopped:
+        feed([*([(EventType.GTID, GTID)] if inside else []), (kind, b"")])
+    assert ("cdc-producer --skip" in str(stopped.value)) == inside
+    assert ("no --skip passes it" in str(stopped.value)) != inside
 
 
 @pytest.mark.parametrize(
@@ -110,6 +127,41 @@ def test_an_event_that_has_no_place_inside(kind: int) -> None:
     event = inner(kind, bytes(8))
     with pytest.raises(UnsupportedError, match=f"type {kind} at"):
         feed(payload(zstandard.compress(event), len(event)))
+
+
+# what an operator leaves out
+
+#: an event that begins behind the description and a GTID
+DECISION = re.compile(r"--skip (\S+:\d+)")
+#: what stands behind a transaction and is replicated
+NEXT = [
+    (EventType.GTID, GTID[:17] + struct.pack("<q", 8) + GTID[25:]),
+    (EventType.QUERY, BEGIN.replace(b"BEGIN", b"CREATE TABLE d.t (a int)")),
+]
+
+LEFT_OUT = {
+    "unknown type": [(EventType.GTID, GTID), (EventType.QUERY, BEGIN), (43, b"x"), (EventType.XID, bytes(8))],
+    "altered": [(EventType.GTID, GTID), (EventType.QUERY, BEGIN), (ALTERED, b"x" * 9), (EventType.XID, bytes(8))],
+    "its end altered": [(EventType.GTID, GTID), (EventType.QUERY, BEGIN), (ALTERED, bytes(8))],
+    "its beginning altered": [(EventType.GTID, GTID), (ALTERED, BEGIN), (EventType.XID, bytes(8))],
+    "not compressed": [(EventType.GTID, GTID), (EventType.TRANSACTION_PAYLOAD, b"\2\1\0\3\1\7\0nothing")],
+    "cut": [(EventType.GTID, GTID), (EventType.QUERY, BEGIN[:12])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+@pytest.mark.parametrize("by", ["position", "gtid"])
+def test_what_cannot_be_read_is_left_out_by_decision(case: str, by: str) -> None:
+    """By the words of the error itself, or by the GTID; what follows is read."""
+    with pytest.raises(UnsupportedError) as caught:
+        feed([*LEFT_OUT[case], *NEXT])
+    found = DECISION.search(str(caught.value))
+    assert found is not None
+    name = found[1] if by == "position" else "00000000-0000-0000-0000-000000000000:7"
+    first, second = map(json.loads, feed([*LEFT_OUT[case], *NEXT], read_leader_decision(name, "why")))
+    assert (first["skipped"], first["transaction"]["gtid"][-2:], "end" in first["transaction"]) == ("why", ":7", True)
+    assert (second["operation"], second["transaction"]["gtid"][-2:]) == ({"Query": "CREATE TABLE d.t (a int)"}, ":8")
+    assert first["transaction"]["end"] <= second["transaction"]["begin"]
 
 
 # binary JSON

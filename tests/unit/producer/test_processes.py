@@ -117,14 +117,14 @@ def test_records_are_the_same(limit: int, encoded_here: list[int]) -> None:
 
 def test_an_answer_that_was_altered_is_not_used(monkeypatch: pytest.MonkeyPatch, encoded_here: list[int]) -> None:
     """The checksum of what a decoder made is the decoder's."""
-    settle, altered = module._Decoder._settle, []
+    settle, altered = module._Batch.settle, []
 
-    def alter(self: module._Decoder, frame: memoryview) -> None:
-        frame[-2] ^= 1
-        altered.append(len(frame))
-        settle(self, frame)
+    def alter(self: module._Batch, answered: memoryview) -> None:
+        answered[-2] ^= 1
+        altered.append(len(answered))
+        settle(self, answered)
 
-    monkeypatch.setattr(module._Decoder, "_settle", alter)
+    monkeypatch.setattr(module._Batch, "settle", alter)
     events = workload()
     found = Run(1).records(events)
     assert len(encoded_here) >= len(altered) > 0
