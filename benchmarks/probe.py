@@ -64,7 +64,7 @@ def watch(host: str, port: str) -> Moments:
 
 def topic(profile: str) -> Moments:
     """Read as a consumer does, only that it looks more often."""
-    embedded.POLL_SECONDS = LOOK_SECONDS
+    embedded.LONGEST_PAUSE = LOOK_SECONDS
     reader = open_reader(load_producer(profile).topic)
     reader.seek(reader.next_offset())
     while True:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,15 @@ from shared.topic.record import Record, Sealed, cut, damaged, unseal
 #: bytes of records in one batch; a larger record has one of its own. A larger batch would hardly be smaller, for
 #: the compression looks back half as far; and this much a reader unpacks to find one record.
 BATCH_BYTES = 1 << 20
-#: a waiting reader looks this often (seconds); one look costs two microseconds
-POLL_SECONDS = 0.002
-#: a read stops behind the batch in which it reaches so many bytes or records, so that memory stays flat
-READ_BYTES = 4 << 20
+#: pages of the write-ahead log (64 MB) at which they are copied into the file. That makes the disk busy, and the syncs
+#: of a follower on it wait: so seldom, when most of the pages have been written anew and are copied once.
+CHECKPOINT_PAGES = 16384
+#: a waiting reader looks again after a hundredth of the silence so far, within these bounds (seconds): a record that
+#: follows others is seen at once, and an idle reader costs next to nothing
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0002, 0.01
+#: a read stops behind the batch in which it reaches so many bytes or records, so that memory stays flat, and that who
+#: reads for servers is not away from them for long
+READ_BYTES = 1 << 20
 READ_RECORDS = 4096
 #: removal of expired records is looked at this often (seconds), this many batches at a time
 RETENTION_INTERVAL = 30.0
@@ -68,6 +74,10 @@ class EmbeddedWriter:
             # FULL: a record a reader can see survives a power cut, so the follower never knows more than the topic.
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            # a log that a slow reader made longer is cut to this size when it is begun anew
+            page = db.execute("PRAGMA page_size").fetchone()[0]
+            db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * page}")
             if db.execute("PRAGMA application_id").fetchone()[0] == 0:
                 db.executescript(SCHEMA)
             self._end = _end(db, self.path)
@@ -115,16 +125,21 @@ class EmbeddedWriter:
         if self._retention is None or time.monotonic() < self._next_cleaning:
             return
         oldest = now - int(self._retention * 86_400_000)
+        # up to the first that is young enough, whatever the clock said later: a topic has no holes
         removed = self._db.execute(
-            "DELETE FROM batches WHERE first IN (SELECT first FROM batches WHERE first <"
-            " (SELECT max(first) FROM batches) ORDER BY first LIMIT ?) AND appended < ?",
-            (RETENTION_BATCHES, oldest),
+            "DELETE FROM batches WHERE first IN (SELECT first FROM batches WHERE first < (SELECT first FROM batches"
+            " WHERE appended >= ? OR first = (SELECT max(first) FROM batches) ORDER BY first LIMIT 1)"
+            " ORDER BY first LIMIT ?)",
+            (oldest, RETENTION_BATCHES),
         ).rowcount
         self._db.execute("DELETE FROM parts WHERE first < (SELECT min(first) FROM batches)")
         if removed < RETENTION_BATCHES:
             self._next_cleaning = time.monotonic() + RETENTION_INTERVAL
 
     def close(self) -> None:
+        # also where a reader stays, for whose sake SQLite would leave all in the log
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         self._db.close()
         os.close(self._lock)
 
@@ -132,6 +147,7 @@ class EmbeddedWriter:
 class EmbeddedReader:
     """Reads a topic file. SQLite's shared memory needs a writable folder; records are never written."""
 
+    by_sequence = gaps = False
     return_seconds = 0.0
 
     def __init__(self, path: Path) -> None:
@@ -145,6 +161,8 @@ class EmbeddedReader:
         with named_errors(path):
             self._db = connect(path, readonly=True)
         self._next = 0
+        #: when the last record was read
+        self._heard = time.monotonic()
 
     def next_offset(self) -> int:
         with named_errors(self.path):
@@ -167,12 +185,14 @@ class EmbeddedReader:
                 if version != seen:
                     seen = version
                     if records := self._fetch():
+                        self._heard = time.monotonic()
                         return records
-                if time.monotonic() >= deadline:
+                now = time.monotonic()
+                if now >= deadline:
                     if identity(self.path) != self._identity:
                         raise TopicLinkError(f"topic {self.path} was removed or replaced while it was being read")
                     return []
-                time.sleep(POLL_SECONDS)
+                time.sleep(min(max(SHORTEST_PAUSE, (now - self._heard) / 100), LONGEST_PAUSE))
 
     def _fetch(self) -> list[Record]:
         end = _end(self._db, self.path)
@@ -241,21 +261,23 @@ def _has_schema(db: sqlite3.Connection) -> bool:
 
 def _end(db: sqlite3.Connection, path: Path) -> int:
     """Offset of the next record."""
-    return _edge(db, path, "SELECT first + count FROM batches ORDER BY first DESC LIMIT 1")
+    first, count = _edge(db, path, "SELECT first, count FROM batches ORDER BY first DESC LIMIT 1")
+    return first + count
 
 
 def _start(db: sqlite3.Connection, path: Path) -> int:
     """Offset of the oldest record."""
-    return _edge(db, path, "SELECT first FROM batches ORDER BY first LIMIT 1")
+    return _edge(db, path, "SELECT first, count FROM batches ORDER BY first LIMIT 1")[0]
 
 
-def _edge(db: sqlite3.Connection, path: Path, query: str) -> int:
+def _edge(db: sqlite3.Connection, path: Path, query: str) -> tuple[int, int]:
+    """The first offset and the number of records of one batch; 0 and 0 when there is none."""
     row = db.execute(query).fetchone() if _has_schema(db) else None
-    return int(_checked(row, path)[0]) if row else 0
+    return (int(row[0]), int(row[1])) if row and _checked(row, path) else (0, 0)
 
 
 def _checked(row: Any, path: Path) -> Any:
     """A row whose numbers are some: any column of SQLite's may hold any value. Raises TopicError."""
-    if not all(isinstance(value, int) for value in row[:3]):
-        raise altered(path, "a number of a batch is none")
+    if not all(isinstance(value, int) for value in row[:3]) or row[0] < 0 or row[1] < 1:
+        raise altered(path, "a number of a batch is none that it can have")
     return row

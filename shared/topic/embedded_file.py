@@ -110,7 +110,8 @@ def make(path: Path) -> int:
 def connect(path: Path, readonly: bool) -> sqlite3.Connection:
     """Open a topic, or a file that may become one. Raises TopicError and sqlite3.Error."""
     _require_access(path)
-    if 0 < path.stat().st_size < SMALLEST_FILE:
+    # opening a pipe would wait for somebody at its other end, and of a folder SQLite has only words for a failing disk
+    if not path.is_file() or 0 < path.stat().st_size < SMALLEST_FILE:
         raise TopicError(f"topic {path}: {NO_TOPIC}")
     mode = "ro" if readonly else "rwc"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
@@ -118,6 +119,8 @@ def connect(path: Path, readonly: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri, uri=True, isolation_level=None, timeout=10.0, check_same_thread=False, cached_statements=8
     )
+    # what is text there was bytes when it was written: whether they are the same, their checksums tell
+    connection.text_factory = bytes
     try:
         # No mmap: reading is not faster with it, and every page that was read would count as memory of this process.
         connection.execute("PRAGMA mmap_size = 0")
@@ -131,9 +134,7 @@ def connect(path: Path, readonly: bool) -> sqlite3.Connection:
 def _recognize(connection: sqlite3.Connection, path: Path) -> None:
     """Raise TopicError unless the file is a topic, or empty."""
     # first: the writer may be creating the topic right now, and sets all three at once
-    tables = [
-        sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-    ]
+    tables = _tables(connection)
     found, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     if found == APPLICATION_ID and version != FORMAT:
         raise TopicError(
@@ -142,8 +143,15 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
         )
     if found != APPLICATION_ID and (tables or found):
         raise TopicError(f"topic {path}: {NO_TOPIC}")
-    if tables not in ([], TABLES):
+    # they may have been made since they were looked at
+    if tables not in ([], TABLES) or (found == APPLICATION_ID and _tables(connection) != TABLES):
         raise altered(path, "its tables are not as they were made")
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    """How each table was made."""
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+    return [bytes(sql).decode(errors="replace") for (sql,) in found]
 
 
 def _require_access(path: Path) -> None:

@@ -27,8 +27,9 @@ from shared.errors import RecordDamagedError
 ALTERED_ADVICE = "start again, and if that does not help, load the follower anew from an empty topic"
 #: the forms of a key
 NO_CHECKSUMS, CHECKSUMS, PART = range(3)
-#: checksum and form
-_KEY = Struct("<IB")
+_FORMS = tuple(bytes((form,)) for form in range(3))
+#: checksum, and checksum and form
+_CHECKSUM, _KEY = Struct("<I"), Struct("<IB")
 #: number of framed records; lengths of a value and a key
 _COUNT, _LENGTHS = Struct("<I"), Struct("<QI")
 
@@ -65,8 +66,8 @@ def seal(value: bytes, binlog: Sequence[bytes] = (), checksums: bool = False) ->
 
 def enclose(value: bytes, form: int, *content: bytes) -> Sealed:
     """A value and the key made of `form` and what belongs to it."""
-    rest = b"".join((bytes((form,)), *content))
-    return Sealed(value, _checksum(value, rest).to_bytes(4, "little") + rest)
+    rest = b"".join((_FORMS[form], *content))
+    return Sealed(value, _CHECKSUM.pack(_checksum(value, rest)) + rest)
 
 
 def unseal(offset: int, value: bytes, key: bytes, topic: str) -> Record:

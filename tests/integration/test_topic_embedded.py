@@ -1,4 +1,4 @@
-"""The embedded topic when programs are killed, disks fill up and files are not what they should be."""
+"""The embedded topic when programs are killed, disks fill up and time goes by."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 import sqlite3
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -16,43 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.programs import ENVIRONMENT, ROOT
+from fix_embedded import WITH_KIT, alter, run, start
 from kit.topic import numbered, read, sealed
 
-from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicLockedError, TopicMissingError
+from shared.errors import (
+    OffsetGoneError,
+    TopicError,
+    TopicLockedError,
+    TopicMissingError,
+)
 from shared.topic import Record, embedded
 from shared.topic.embedded import EmbeddedReader, EmbeddedWriter
-
-#: of processes that write as the tests do
-WITH_KIT = {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "folder" / "t.topic"
-
-
-def start(program: str, *arguments: object) -> subprocess.Popen[str]:
-    """Run Python text in a process of its own, with the names of the embedded topic at hand."""
-    text = "import sys\nfrom pathlib import Path\nfrom shared.errors import *\nfrom shared.topic.embedded import *\n"
-    text += "from kit.topic import sealed\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", text + textwrap.dedent(program), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=WITH_KIT,
-    )
-
-
-def run(program: str, *arguments: object) -> str:
-    with start(program, *arguments) as process:
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    return output
-
-
-# --- one writer
-
 
 HOLD = """
 writer = EmbeddedWriter(Path(sys.argv[1]))
@@ -82,9 +55,6 @@ def test_a_second_writer_in_the_same_process(path: Path) -> None:
     EmbeddedWriter(path).close()
 
 
-# --- kill -9
-
-
 APPEND = """
 import random
 from record import record
@@ -93,12 +63,16 @@ last = writer.last()
 count = 0 if last is None else last.offset + 1
 assert last is None or last.value == record(last.offset)
 choose = random.Random(count)
+# a log that is copied into the file rarely, often, or with every append
+writer._db.execute(f"PRAGMA wal_autocheckpoint = {choose.choice([16384, 100, 1])}")
 while True:
     batch = choose.choice([1, 7, 50, 300])
     writer.append(sealed([record(number) for number in range(count, count + batch)]))
     count += batch
     print(count, flush=True)
 """
+
+
 RECORD = """
 import random
 
@@ -152,91 +126,55 @@ def test_kill_9_at_any_instant_loses_nothing_acknowledged(
     assert acknowledged <= len(seen) and seen == found[: len(seen)]
 
 
-# --- files that are no topic
+def test_the_write_ahead_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is begun anew when it is full, whatever reads meanwhile; what a slow reader made longer is cut afterwards."""
+    monkeypatch.setattr(embedded, "CHECKPOINT_PAGES", 64)
+    limit, log, values = 64 * 4096, path.with_name("t.topic-wal"), [os.urandom(9000) for _ in range(400)]
+    EmbeddedWriter(path).close()
+    with closing(EmbeddedReader(path)) as reader:
+        with closing(EmbeddedWriter(path)) as writer:
+            for number, value in enumerate(values[:200]):
+                writer.append(sealed([value]))
+                assert reader.read(5.0) == [Record(number, value)]
+                assert log.stat().st_size < 2 * limit
+            with closing(sqlite3.connect(path)) as slow:
+                slow.execute("BEGIN")
+                slow.execute("SELECT * FROM batches LIMIT 1").fetchall()
+                for value in values[200:]:
+                    writer.append(sealed([value]))
+                assert log.stat().st_size > 4 * limit
+            for value in values[:20]:
+                writer.append(sealed([value]))
+            assert log.stat().st_size <= limit
+        assert read(reader, 220) == numbered([*values, *values[:20]])[200:]
+        copy = path.with_name("copy.topic")
+        copy.write_bytes(path.read_bytes())
+        with closing(EmbeddedReader(copy)) as alone:
+            assert alone.next_offset() == 420
 
 
-def test_garbage_is_refused_and_left_alone(path: Path) -> None:
-    path.parent.mkdir()
-    for content in (b"garbage " * 1000, b"x"):
-        path.write_bytes(content)
-        for engine in (EmbeddedWriter, EmbeddedReader):
-            with pytest.raises(TopicError, match="this is no topic; move the file away"):
-                engine(path)
-        assert path.read_bytes() == content
+def test_a_waiting_reader_looks_ever_more_seldom(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    pause = time.sleep
 
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        pause(seconds)
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("CREATE TABLE records (mine)", "this is no topic; move the file away"),
-        ("PRAGMA application_id = 7", "this is no topic; move the file away"),
-        ("PRAGMA user_version = 1", r"is a topic of format 1, and this version knows format 2 only; start an empty"),
-        ("PRAGMA user_version = 9", r"is a topic of format 9, and this version knows format 2 only; start an empty"),
-    ],
-)
-def test_another_sqlite_file_is_refused_and_left_alone(path: Path, change: str, words: str) -> None:
-    if "user_version" in change:
-        EmbeddedWriter(path).close()
-    path.parent.mkdir(exist_ok=True)
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(change)
-        database.commit()
-    content = path.read_bytes()
-    for engine in (EmbeddedWriter, EmbeddedReader):
-        with pytest.raises(TopicError, match=f"{path}.*{words}"):
-            engine(path)
-    assert path.read_bytes() == content
-
-
-def test_a_file_taken_away(path: Path) -> None:
-    """What is appended to a file without a name is lost when the program ends."""
-    with closing(EmbeddedWriter(path)) as writer:
-        writer.append(sealed([b"a"]))
-        with closing(EmbeddedReader(path)) as reader:
-            assert read(reader, 1) == [Record(0, b"a")]
-            path.unlink()
-            with pytest.raises(TopicError, match="was removed or replaced while it was being written"):
-                writer.append(sealed([b"b"]))
-            with pytest.raises(TopicLinkError, match="was removed or replaced while it was being read"):
-                reader.read(0)
-
-
-READ_AS_NOBODY = """
-import os
-os.setgid(65534); os.setuid(65534)
-try:
-    print(EmbeddedReader(Path(sys.argv[1])).read(0))
-except TopicError as error:
-    print(error)
-"""
-
-
-def test_a_topic_is_its_owners_alone(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "folders" / "t.topic"
-    with closing(EmbeddedWriter(path)) as writer:
-        writer.append(sealed([b"a"]))
-        assert {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == dict.fromkeys(
-            ("t.topic", "t.topic-wal", "t.topic-shm", "t.lock"), 0o600
-        )
-    assert [folder.stat().st_mode & 0o777 for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
-
-
-def test_a_reader_that_is_another_user(path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may become another user")
-    with closing(EmbeddedWriter(path)) as writer:
-        writer.append(sealed([b"a"]))
-    for folder in list(path.parents)[1:]:
-        if folder.owner() == "root" and folder.stat().st_mode & 0o005 != 0o005:
-            folder.chmod(0o755)
-    assert "is in a folder of another user; run this as the user who runs the producer" in run(READ_AS_NOBODY, path)
-    path.parent.chmod(0o755)
-    assert "belongs to user root; run this as that user" in run(READ_AS_NOBODY, path)
-    path.chmod(0o666)
-    assert "must be allowed to write to file and folder, for reading too" in run(READ_AS_NOBODY, path)
-
-
-# --- a full disk
+    with closing(EmbeddedWriter(path)) as writer, closing(EmbeddedReader(path)) as reader:
+        writer.append(sealed([b"one"]))
+        assert len(reader.read(0.0)) == 1
+        monkeypatch.setattr(embedded.time, "sleep", sleep)
+        before = time.process_time()
+        assert reader.read(1.5) == []
+        assert time.process_time() - before < 0.15
+        assert pauses == sorted(pauses) and pauses[0] == embedded.SHORTEST_PAUSE
+        assert pauses[-1] == embedded.LONGEST_PAUSE
+        writer.append(sealed([b"two"]))
+        assert len(reader.read(0.0)) == 1
+        pauses.clear()
+        assert reader.read(0.001) == []
+        assert set(pauses) == {embedded.SHORTEST_PAUSE}
 
 
 @pytest.fixture
@@ -293,9 +231,6 @@ def test_a_file_that_may_not_grow(path: Path) -> None:
     assert values == "[b'a', b'b', b'c']"
 
 
-# --- retention
-
-
 def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "RETENTION_INTERVAL", 0.0)
     second = 1 / 86_400
@@ -319,6 +254,19 @@ def test_retention_removes_old_records_and_keeps_the_newest(path: Path, monkeypa
         with closing(EmbeddedWriter(path, retention_days=0.2 * second)) as writer:
             assert writer.last() == Record(4, b"4")
         assert (reader.first_offset(), reader.next_offset()) == (4, 5)
+
+
+def test_retention_makes_no_hole_where_the_clock_was_ahead(path: Path) -> None:
+    with closing(EmbeddedWriter(path)) as writer:
+        for value in (b"0", b"1", b"2", b"3"):
+            writer.append(sealed([value]))
+    alter(path, "UPDATE batches SET appended = CASE first WHEN 1 THEN appended + 9000000000 ELSE 5 END")
+    with closing(EmbeddedWriter(path, retention_days=7)) as writer:
+        writer.append(sealed([b"4"]))
+    with closing(EmbeddedReader(path)) as reader:
+        assert reader.first_offset() == 1
+        reader.seek(1)
+        assert [record.value for record in read(reader, 4)] == [b"1", b"2", b"3", b"4"]
 
 
 def test_a_reader_that_comes_while_the_topic_is_made(tmp_path: Path) -> None:
