@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0
 #: a stream that brought nothing for this long is opened anew, which tells a quiet topic from a dead connection
 IDLE_SECONDS = 15.0
+#: the same while there is a backlog: once, and each time that the stream before gave nothing of it. A reply has up to
+#: 32 MB, and nothing is heard of it until it is whole
+STALL_SECONDS = (1.0, 5.0, 25.0)
 #: the longest retention a cluster can hold, 136 years (it knows no "for ever"), and the shortest
 RETENTION_SECONDS = (10, (1 << 32) - 1)
 #: a read stops after about this many bytes, so that memory stays flat
@@ -70,6 +73,7 @@ class _Topic:
             "tls": tls and ([tls.domain, *files] if tls.verified else [None]),
             "seconds": ANSWER_SECONDS,
             "idle": IDLE_SECONDS,
+            "stalls": STALL_SECONDS,
             "offset": offset,
         }
         try:
@@ -206,6 +210,7 @@ class FluvioWriter:
 class FluvioReader:
     """Reads a topic. Stays usable after a TopicLinkError: the next call connects anew where it was."""
 
+    by_sequence = gaps = False
     return_seconds = RETURN_SECONDS
 
     def __init__(self, settings: TopicSettings) -> None:

@@ -7,9 +7,10 @@ no interpreter lock and ends the process; the program sees its pipe close. The p
 
 Both sides exchange frames (FRAME: tag, size of what follows) over the worker's stdin and stdout. The first frame to a
 worker holds JSON: topic, endpoint or null, tls or null, replication, seconds (limit of one exchange), idle (seconds of
-silence after which a stream is opened anew) and offset or null. With an offset it streams: OPENED, then one frame a
-record, tagged with its offset. Without, it answers requests. Records are framed as shared/topic/record.py does it. A
-frame tagged FAILED holds kind and text of a FluvioFailure; it is the last one.
+silence after which a stream is opened anew), stalls (the same while there is a backlog, one for each stream in vain)
+and offset or null. With an offset it streams: OPENED, then one frame a record, tagged with its offset. Without, it
+answers requests. Records are framed as shared/topic/record.py does it. A frame tagged FAILED holds kind and text of a
+FluvioFailure; it is the last one.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ CREATE, CHECK, BEGIN, END, AT, APPEND = range(6)
 FAILED, OPENED = -1, -2
 #: payload of the answer to APPEND when not every replica had the records in time
 LATE = b"late"
-#: a worker's clock (seconds), and the silence after which a backlog that should flow is opened anew
+#: a worker's clock (seconds)
 TICK_SECONDS = 0.25
-STALL_SECONDS = 1.0
 #: the wheel leaves about one of thirty connections behind when a stream is dropped; so a worker opens only this many
 STREAMS = 100
 #: `quicken` is of use this long after a record (seconds), and is called so often in a window of so many seconds
@@ -124,6 +124,7 @@ class _Worker:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._seconds: float = settings["seconds"]
         self._idle: float = settings["idle"]
+        self._stalls: list[float] = settings["stalls"]
         self._client = FluvioClient(settings["topic"], settings["endpoint"], settings["tls"], settings["replication"])
         self._waiting = False
         self._ticks = 0
@@ -159,7 +160,7 @@ class _Worker:
         """Send every record from `offset` on, without a gap, until the program closes or STREAMS are opened."""
         signal.signal(signal.SIGALRM, self._tick)
         signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
-        stuck = -1
+        vain = 0
         for _ in range(STREAMS):
             self.alarm(self._seconds)
             end = self._client.end()
@@ -168,22 +169,22 @@ class _Worker:
             records = self._client.records(offset)
             faulthandler.cancel_dump_traceback_later()
             send(OPENED)
-            start, offset = offset, self._relay(records, offset, end)
-            if offset == start < end:
-                if stuck == offset:  # twice the same; a third time would be no different
-                    raise FluvioFailure("other", f"offset {offset} cannot be read, though it goes on to offset {end}")
-                stuck = offset
+            start, offset = offset, self._relay(records, offset, end, self._stalls[vain])
+            vain = vain + 1 if offset == start < end else 0
+            if vain == len(self._stalls):  # once more would be no different
+                raise FluvioFailure("other", f"offset {offset} cannot be read, though it goes on to offset {end}")
 
-    def _relay(self, records: Iterator[Any], offset: int, end: int) -> int:
+    def _relay(self, records: Iterator[Any], offset: int, end: int, stall: float) -> int:
         """Send records while each follows the last one; returns the offset to open the next stream at.
 
+        `stall` is the silence (seconds) after which it gives up before `end`.
         The cluster cuts a large reply inside a batch, and the wheel skips the rest of that batch without a word.
         Offsets are dense, so the skip shows in the next record, or as silence before `end`.
         """
         window, times = 0.0, 0
         try:
             while True:
-                self._ticks, self._limit = 0, STALL_SECONDS if offset < end else self._idle
+                self._ticks, self._limit = 0, stall if offset < end else self._idle
                 self._waiting = True
                 record = next(records)
                 self._waiting = False

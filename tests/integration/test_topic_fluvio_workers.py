@@ -38,7 +38,7 @@ def test_a_signal_ends_a_wait_at_once(double: FluvioDouble, writer: FluvioWriter
             signal.setitimer(signal.ITIMER_REAL, 0.3)
             with pytest.raises(Interrupt):
                 wait()
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 8
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
@@ -80,7 +80,7 @@ def test_workers_end_with_the_program(double: FluvioDouble) -> None:
         workers = [int(word) for word in program.stdout.readline().split()]
         assert len(workers) == 3 and all(map(running, workers))
         program.kill()
-    wait_until(lambda: not any(map(running, workers)), "workers outlive their program", timeout=5)
+    wait_until(lambda: not any(map(running, workers)), "workers outlive their program")
 
 
 def running(pid: int) -> bool:

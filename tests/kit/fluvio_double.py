@@ -69,6 +69,8 @@ class FluvioDouble:
         self.not_leader = 0
         #: largest reply of a stream in bytes, whatever the client asks for
         self.reply_bytes = 1 << 30
+        #: seconds by which each reply of a stream comes late
+        self.delay = 0.0
         #: index of a batch that the next reply of a stream leaves out
         self.skip: int | None = None
         #: False: streams send nothing any more, though the connection lives
@@ -272,7 +274,11 @@ class FluvioDouble:
             stream.acknowledged = None
             data = stream.log.read(offset, min(stream.limit, self.reply_bytes), self.skip)
             self.skip = None
-            client.send(stream.correlation, self._reply(stream, wire.OK, data))
+            reply = self._reply(stream, wire.OK, data)
+            if self.delay:
+                self._loop.call_later(self.delay, client.send, stream.correlation, reply)
+            else:
+                client.send(stream.correlation, reply)
 
     def _reply(self, stream: Stream, code: bytes, data: bytes = b"") -> bytes:
         log = stream.log
