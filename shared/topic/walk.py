@@ -15,15 +15,18 @@ from typing import NamedTuple
 from shared.decode import decode
 from shared.errors import EventError, HistoryError, OffsetGoneError, TopicLinkError
 from shared.events import Event, Position
-from shared.profile import TopicSettings
-from shared.topic import Record, TopicReader, open_reader
+from shared.topic import Record, TopicReader
 
 #: a record the topic holds must come within this time (seconds)
 READ_SECONDS = 30.0
 #: one wait for a record is this long at most (seconds)
 WAIT_SECONDS = 0.5
+#: what comes behind a topic's last operation comes within this time (seconds), from a cluster within the second one
+BEHIND_SECONDS, FAR_SECONDS = 0.1, 2.0
 #: how far before the end a search begins
-NEAR_RECORDS = 2048
+NEAR_RECORDS = 128
+#: records that are read at once backwards: at first, and at most
+BACKWARDS_RECORDS, MOST_BACKWARDS = 16, 4096
 
 _CHARACTERS = rb'[^"\\]*(?:\\.[^"\\]*)*'
 _HEAD = re.compile(
@@ -36,6 +39,38 @@ _TAIL = -40
 
 #: a position in its order: the number in the binlog file's name, and the offset
 Place = tuple[int, int]
+
+
+def forwards(reader: TopicReader, name: str) -> Iterator[Record]:
+    """Yield a topic's records up to where it ends now, the oldest first. Raises TopicLinkError."""
+    yield from _between(reader, name, reader.first_offset(), reader.next_offset())
+
+
+def backwards(reader: TopicReader, name: str, end: int | None = None) -> Iterator[Record]:
+    """Yield a topic's records before offset `end`, or where it ends now, the newest first. Raises TopicLinkError."""
+    first, step = reader.first_offset(), BACKWARDS_RECORDS
+    end = reader.next_offset() if end is None else end
+    while first < end:
+        start = max(first, end - step)
+        found = list(_between(reader, name, start, end))
+        yield from reversed(found)
+        end, step = start, min(step * 4, MOST_BACKWARDS)
+
+
+def _between(reader: TopicReader, name: str, start: int, end: int) -> Iterator[Record]:
+    deadline = time.monotonic() + READ_SECONDS
+    reader.seek(start)
+    while start < end:
+        records = reader.read(WAIT_SECONDS)
+        if not records and time.monotonic() > deadline:
+            raise TopicLinkError(
+                f"topic {name} has not delivered offset {start} within {READ_SECONDS:.0f} s; see whether its"
+                " server is well"
+            )
+        for record in records:
+            if record.offset < end:
+                yield record
+            start, deadline = record.offset + 1, time.monotonic() + READ_SECONDS
 
 
 def place(position: Position) -> Place:
@@ -69,7 +104,9 @@ def entry(record: Record) -> Entry:
     """Raises EventError."""
     head = _HEAD.match(record.value)
     if head is None:
-        raise EventError(f"topic offset {record.offset} is not an event: {record.value[:60]!r}...")
+        raise EventError(
+            f"topic offset {record.offset} is not an event: {record.value[:60]!r}...; find out who else writes to it"
+        )
     uri, sequence, file, offset, heartbeat = head.groups()
     where = (int(file), int(offset))
     return Entry(record.offset, record.value, uri, int(sequence), where, heartbeat is not None)
@@ -78,10 +115,17 @@ def entry(record: Record) -> Entry:
 class TopicWalk:
     """Reads one topic, used by one thread at a time."""
 
-    def __init__(self, settings: TopicSettings) -> None:
-        """Raises TopicError."""
-        self.name = f"topic {settings.name}"
-        self._reader: TopicReader = open_reader(settings)
+    def __init__(self, name: str, reader: TopicReader) -> None:
+        """`name` is for errors; `reader` is the topic's."""
+        self.name = name
+        self._reader = reader
+        #: whether offsets are sequences, so that a heartbeat has that of the operation before it
+        self.by_sequence = reader.by_sequence
+        self._behind = FAR_SECONDS if reader.return_seconds else BEHIND_SECONDS
+        #: where the topic began when somebody asked last, and its first record
+        self._first: tuple[int, Entry] | None = None
+        #: places of the binlog that were asked for, and the offsets of their first records
+        self._places: dict[Place, int] = {}
 
     def close(self) -> None:
         self._reader.close()
@@ -94,15 +138,40 @@ class TopicWalk:
         """Return the offset of the next record."""
         return self._reader.next_offset()
 
+    def first(self) -> Entry | None:
+        """Return the oldest record still held; None where there is none."""
+        first = self._reader.first_offset()
+        if self._first is not None and self._first[0] == first:
+            return self._first[1]
+        if self._reader.next_offset() > first:
+            self._first = first, self._read_at(first)[0]
+            return self._first[1]
+        self._reader.seek(first)
+        if self.by_sequence and (records := self._reader.read(self._behind)):
+            self._first = first, entry(records[0])
+            return self._first[1]
+        return None
+
+    def last(self) -> Entry | None:
+        """Return the newest record, which may be a heartbeat; None where there is none."""
+        first, end = self._reader.first_offset(), self._reader.next_offset()
+        found = self.at(end - 1) if end > first else None
+        if self.by_sequence:
+            self._reader.seek(max(first, end - 1))
+            while (found is None or found.offset < end) and (records := self._reader.read(self._behind)):
+                found = entry(records[-1])
+        return found
+
     def find(self, reached: Callable[[Entry], bool]) -> int:
         """Return the offset of the first record for which this is true, once true for ever; else the topic's end.
 
-        Reads a logarithm of the topic, and less near the end, where most that are asked for are.
+        Where offsets are sequences only operations are looked at. Reads a logarithm of the topic, and less near the
+        end, where most that are asked for are.
         """
         low, high, step = self._reader.first_offset(), self._reader.next_offset(), NEAR_RECORDS
         while low < high:
             probe = max((low + high) // 2, high - step)
-            entries = self._read_at(probe)
+            entries = self._probe(probe)
             if reached(entries[0]):
                 high, step = probe, step * 16
             elif reached(entries[-1]):
@@ -111,9 +180,22 @@ class TopicWalk:
                 low, step = entries[-1].offset + 1, high
         return low
 
+    def since(self, edge: Place) -> int:
+        """Return the offset of the first record at or behind a place of the binlog; else the topic's end.
+
+        Where that is stays known: a topic only grows.
+        """
+        found = self._places.get(edge)
+        if found is None:
+            end = self._reader.next_offset()
+            found = self.find(lambda entry: entry.place >= edge)
+            if found < end:
+                self._places[edge] = found
+        return found
+
     def at(self, offset: int) -> Entry:
         """Return the record at this offset, which the topic holds."""
-        return self._read_at(offset)[0]
+        return self._probe(offset)[0]
 
     def walk(self, start: int, stop: int | None = None, timeout: float = READ_SECONDS) -> Iterator[Entry]:
         """Yield the records from `start` to before `stop`, without it on and on.
@@ -131,12 +213,40 @@ class TopicWalk:
                 if sequence is not None and found.sequence > sequence + (not found.heartbeat):
                     raise HistoryError(
                         f"{self.name} has lost the events between sequence {sequence} and {found.sequence}"
-                        f" (offset {found.offset}), and cannot tell what happened"
+                        f" (offset {found.offset}), and cannot tell what happened: load the follower anew from a topic"
+                        " that is whole"
                     )
                 # a Heartbeat repeats the sequence before it
                 if sequence is None or found.sequence > sequence - found.heartbeat:
                     sequence = found.sequence
                     yield found
+
+    def _probe(self, offset: int) -> list[Entry]:
+        found = self._read_at(offset)
+        while self.by_sequence:
+            operations = [entry for entry in found if not entry.heartbeat]
+            if operations:
+                return operations
+            found = self._read(offset, READ_SECONDS)
+        return found
+
+    def back(self, start: int, stop: int) -> Iterator[Entry]:
+        """Yield the records before `stop` down to `start`, the newest first.
+
+        Raises HistoryError when the topic has lost one.
+        """
+        sequence: int | None = None
+        for record in backwards(self._reader, self.name, stop):
+            found = entry(record)
+            if found.offset < start:
+                return
+            if sequence is not None and found.sequence < sequence - 1:
+                raise HistoryError(f"{self.name} has lost the events between sequence {found.sequence} and {sequence}")
+            # the newer one of a repeat comes first, and behind a Heartbeat comes the event whose sequence it repeats
+            if sequence is None or found.sequence < sequence or found.heartbeat:
+                yield found
+            if not found.heartbeat:
+                sequence = found.sequence if sequence is None else min(sequence, found.sequence)
 
     def _read_at(self, offset: int) -> list[Entry]:
         self._reader.seek(offset)
@@ -152,9 +262,14 @@ class TopicWalk:
                 if records := self._reader.read(max(0.0, min(left, WAIT_SECONDS))):
                     return [entry(record) for record in records]
             except OffsetGoneError as error:
-                raise HistoryError(f"{self.name} lost records while it was read") from error
+                raise HistoryError(
+                    f"{self.name} lost records while it was read: see what removes them, and run this again"
+                ) from error
             except TopicLinkError as error:
                 failure = error
                 time.sleep(WAIT_SECONDS)
             if left <= 0:
-                raise HistoryError(f"{self.name}: no record came at offset {offset} within {timeout:g} s") from failure
+                raise HistoryError(
+                    f"{self.name}: no record came at offset {offset} within {timeout:g} s; see whether its"
+                    " server is well"
+                ) from failure

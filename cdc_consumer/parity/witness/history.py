@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from urllib.parse import unquote
 
@@ -19,6 +20,7 @@ from cdc_consumer.parity.witness.row_keys import KeyIndex, Literals, RowReader, 
 from shared.errors import HistoryError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Value
 from shared.profile import TopicSettings
+from shared.topic import open_reader
 from shared.topic.walk import Entry, TopicWalk, place
 
 Wanted = Mapping[TableName, Collection[Key]]
@@ -41,7 +43,7 @@ class History:
 
     def __init__(self, settings: TopicSettings, shapes: Mapping[TableName, Shape]) -> None:
         """`shapes` are of all tables that may be asked for."""
-        self._topic = TopicWalk(settings)
+        self._topic = TopicWalk(f"topic {settings.name}", open_reader(replace(settings, names=None)))
         self._readers = {name: RowReader(shape) for name, shape in shapes.items()}
         self._below: Mapping[TableName, Collection[TableName]] = {}
         #: the key `uri` of a record -> its table, None for a statement's
