@@ -31,8 +31,9 @@ REWRITTEN = frozenset({("CREATE", "EVENT")}).union(
 class Statements:
     """Makes operations of the statements that write included databases."""
 
-    def __init__(self, resource: str, databases: DatabaseFilter, facts: LeaderFacts) -> None:
-        """`resource` is the profile's mysql_resource_name."""
+    def __init__(self, resource: str, databases: DatabaseFilter, facts: LeaderFacts, routed: bool = False) -> None:
+        """`resource` is the profile's mysql_resource_name; `routed` asks which tables each statement writes."""
+        self._routed = routed
         self._resource = resource
         self._databases = databases
         self._facts = facts
@@ -122,4 +123,12 @@ class Statements:
         if self._facts.lower_case_table_names:
             query.session["lower_case_table_names"] = self._facts.lower_case_table_names
         uri = json_string(resource_uri(self._resource, writes[0]))
-        return uri, Operation(query_json(Query(query.sql, query.database, writes, query.session)))
+        tables = self._tables(query) if self._routed else None
+        return uri, Operation(query_json(Query(query.sql, query.database, writes, query.session, tables=tables)))
+
+    def _tables(self, query: QueryEvent) -> tuple[tuple[str, str], ...] | None:
+        # sqlglot is slow to load, and only those who route need it
+        from shared.statements.touched import touched_tables
+
+        folds = self._facts.lower_case_table_names != 0
+        return touched_tables(query.sql, query.session.get("sql_mode", 0), query.database, self._charset(query), folds)

@@ -16,6 +16,7 @@ The producer makes them of a `Draft` and an operation's JSON; `shared/decode.py`
     foreign_key_checks   0 when the leader applied these rows without them (rows only)
     database     the default database a Query ran in; writes  the databases it writes; session  its variables
     skipped      why an operator left the leader's transaction out, in whose place this Query stands (Query only)
+    tables       database and name of the tables a Query writes; only where a producer has routes and could tell
     raw          base64 of a Query's bytes when they are not valid UTF-8
     leader       server_uuid of the leader; created  when it began the binlog file of bn_file, seconds since 1970;
                  time  its last sign of life, microseconds since 1970 (Heartbeat only)
@@ -103,6 +104,9 @@ class Query:
     session: dict[str, Any]
     #: why the leader's transaction was left out by an operator, when this stands in its place
     skipped: str | None = None
+    #: database and name of the tables it writes, as a producer with routes found them; None where it cannot tell, and
+    #: of a whole database
+    tables: tuple[tuple[str, str], ...] | None = None
 
 
 class Rows(NamedTuple):
@@ -213,9 +217,10 @@ def query_json(query: Query) -> bytes:
     session = orjson.dumps(query.session).decode()
     writes = orjson.dumps(query.writes).decode()
     skipped = "" if query.skipped is None else f',"skipped":{json_string(query.skipped)}'
+    tables = "" if query.tables is None else f',"tables":{orjson.dumps(query.tables).decode()}'
     return (
         f',"operation":{{"Query":{json_string(text)}}}{raw},"database":{json_string(query.database)}'
-        f',"writes":{writes},"session":{session}{skipped}'
+        f',"writes":{writes},"session":{session}{skipped}{tables}'
     ).encode()
 
 

@@ -17,11 +17,12 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 
 #: each foreign library, and the only files that know it
 EDGES = {
-    "pymysql": {"shared/mysql.py"},
+    "pymysql": {"shared/mysql.py", "cdc_consumer/sql/packets.py"},
     "pymysqlreplication": {"cdc_producer/connection.py"},
     "zstandard": {"cdc_producer/decode/payload.py", "shared/topic/batch.py"},
-    "orjson": {"cdc_producer/decode/columns.py", "shared/decode.py", "shared/events.py"},
+    "orjson": {"cdc_producer/decode/columns.py", "shared/decode.py", "shared/event_shape.py", "shared/events.py"},
     "tomli": {"shared/profile_table.py"},
+    "sqlglot": {"shared/statements/trees.py"},
     "fluvio": {"shared/topic/fluvio_client.py"},
     "pyspark": {"cdc_consumer/parity/spark/java.py", "cdc_consumer/parity/spark/context.py"},
     "sqlite3": {"shared/topic/embedded.py", "shared/topic/embedded_file.py", "cdc_consumer/parity/state.py"},
