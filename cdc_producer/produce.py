@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from cdc_producer.capture import Capture
 from cdc_producer.connection import ReplicationConnection
+from cdc_producer.control import TellingCapture
 from cdc_producer.decision import LeaderDecision, LeavingOut
 from cdc_producer.decode.processes import Decoders, most_decoders
 from cdc_producer.decode.table_decoders import MAX_REMEMBERED, TableDecoders
@@ -97,10 +98,10 @@ class Producer:
         share = MAX_REMEMBERED // (1 + decoders)
         tables = TableDecoders(profile.mysql_resource_name, self._databases, facts.charsets, share)
         outgoing = stack.enter_context(Outgoing(topic, Decoders(tables, decoders), profile.raw))
-        kind = Capture
+        kind = Capture if profile.topic.control is None else TellingCapture
         capture = kind(
             profile.mysql_resource_name, self._databases, facts, tables, resume, outgoing, self._leaving,
-            False,
+            profile.topic.routes is not None,
         )  # fmt: skip
         intake = Intake(capture, tables, outgoing)
         end = self._end if self._exit_at_end else None

@@ -62,6 +62,8 @@ class ProducerProfile(ProfileTable):
 
     def check(self, name: str) -> None:
         check_filters(self.filters)
+        if self.topic.names is not None:
+            raise ProfileError("topic.names is for a consumer's profile: it says which topics are read")
 
 
 def load_producer(path: str | Path) -> ProducerProfile:

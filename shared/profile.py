@@ -5,14 +5,18 @@ Each table checks itself, and each default is written once, in its class.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
 import ssl
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ProfileError
 from shared.profile_table import (
+    DATABASE_NAME_LENGTH,
+    TOPIC_NAME_LENGTH,
     ProfileTable,
     check_database_name,
     check_table_pattern,
@@ -20,6 +24,8 @@ from shared.profile_table import (
     expand,
     read,
     shown,
+    template_error,
+    topic_name,
     typed,
 )
 
@@ -175,6 +181,12 @@ class TopicSettings(ProfileTable):
     """Says where the events travel."""
 
     name: str
+    #: patterns of `database.table` and templates of the topics that their events go to; all others go to `name`
+    routes: Mapping[str, str] | None = None
+    #: the topic that is told of the binlog itself: files, GTIDs, heartbeats
+    control: str | None = None
+    #: of the topics of a producer with routes, those that are read; all when absent
+    names: tuple[str, ...] | None = None
     #: "embedded" (a file on this machine) or "fluvio"
     backend: str = "embedded"
     #: embedded: the folder of the topics
@@ -192,6 +204,7 @@ class TopicSettings(ProfileTable):
         if self.backend not in ("embedded", "fluvio"):
             raise ProfileError(f'{name}backend must be "embedded" or "fluvio", not {shown(self.backend)}')
         check_topic_name(self.name, f"{name}name")
+        self._check_routes(name)
         expand(self.path, f"{name}path")
         for key, given in (("endpoint", self.endpoint is not None), ("replication", self.replication != 1)):
             if given and self.backend != "fluvio":
@@ -204,9 +217,41 @@ class TopicSettings(ProfileTable):
         if self.retention_days is not None and not shortest <= self.retention_days <= longest:
             raise ProfileError(f"{name}retention_days must be {shortest} to {longest:g}, not {self.retention_days}")
 
+    def check_given(self, keys: Collection[str], name: str) -> None:
+        if "path" in keys and self.backend == "fluvio":
+            raise ProfileError(f'{name}path is for {name}backend = "embedded"; a cluster keeps its topics itself')
+
+    def _check_routes(self, name: str) -> None:
+        for pattern, template in (self.routes or {}).items():
+            check_table_pattern(pattern, f"{name}routes")
+            if problem := template_error(template):
+                raise ProfileError(f'{name}routes."{pattern}" {problem}: {shown(template)}')
+            longest = topic_name(template, "x" * DATABASE_NAME_LENGTH, "x" * DATABASE_NAME_LENGTH)
+            check_topic_name(longest, f'{name}routes."{pattern}"')
+        for topic in self.names or ():
+            check_topic_name(topic, f"{name}names")
+        if self.names == ():
+            raise ProfileError(f"{name}names is empty: nothing would be read")
+        if self.control is not None:
+            check_topic_name(self.control, f"{name}control")
+            if self.routes is None or self.control in (self.name, *self.routes.values()):
+                raise ProfileError(f"{name}control needs [{name}routes], and a name that no other topic has")
+
+    @property
+    def identity(self) -> str:
+        """Return what a follower keeps its position under: the name, with those of its topics that are read."""
+        if self.names is None:
+            return self.name
+        whole = f"{self.name}/{'+'.join(sorted(set(self.names)))}"
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return whole if len(whole) <= TOPIC_NAME_LENGTH else f"{whole[:100]}/{digest}"
+
     def check_read_only(self, name: str) -> None:
         """Raise ProfileError for a key that only the topic's writer heeds."""
-        for key, given in (("retention_days", self.retention_days is not None), ("replication", self.replication != 1)):
+        for key, given in (
+            ("retention_days", self.retention_days is not None), ("replication", self.replication != 1),
+            ("routes", self.routes is not None), ("control", self.control is not None),
+        ):  # fmt: skip
             if given:
                 raise ProfileError(f"{name}{key} is for the producer's profile, which writes the topic")
 

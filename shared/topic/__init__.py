@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from shared.errors import RecordDamagedError, TopicError, TopicMissingError
 from shared.profile import TopicSettings
 from shared.profile_table import expand
 from shared.topic.record import Record, Sealed
 
-__all__ = ["Record", "Sealed", "TopicReader", "TopicWriter", "open_reader", "open_writer"]
+__all__ = ["Record", "Sealed", "TopicReader", "TopicWriter", "open_one_reader", "open_reader", "open_writer"]
+
+logger = logging.getLogger(__name__)
 
 
 class TopicWriter(Protocol):
@@ -34,6 +41,9 @@ class TopicWriter(Protocol):
 class TopicReader(Protocol):
     """Describes a consumer's side."""
 
+    #: whether offsets are sequences, as where several topics are read as one, and whether some of these are left out
+    by_sequence: bool
+    gaps: bool
     #: seconds within which a topic that ends before what was read from it may come back to its length; 0 when it cannot
     return_seconds: float
 
@@ -56,8 +66,40 @@ class TopicReader(Protocol):
     def close(self) -> None: ...
 
 
+#: topics of one producer that stay open at once; with more the longest unused is closed. Fluvio's need processes
+MOST_OPEN = {"embedded": 64, "fluvio": 16}
+
+
 def open_writer(settings: TopicSettings) -> TopicWriter:
-    """Open the topic for appending; it is created when missing."""
+    """Open the topic for appending, with all to which it has routes; it is created when missing."""
+    if settings.routes is None:
+        return _open_unrouted_writer(settings)
+    from shared.topic.routed import RoutedWriter
+    from shared.topic.routes import Routes
+
+    routes, most = Routes(settings.name, settings.routes), MOST_OPEN[settings.backend]
+    writers = partial(_open_one_writer, settings)
+    return RoutedWriter(routes, settings.control, writers, partial(open_one_reader, settings), most)
+
+
+def _open_unrouted_writer(settings: TopicSettings) -> TopicWriter:
+    from shared.topic.marks import require_journal
+
+    writer = _open_one_writer(settings, settings.name)
+    try:
+        if require_journal(settings.name, writer.last()):
+            raise TopicError(
+                f"topic {settings.name} was written with routes, and the profile has none; set [topic.routes] as it"
+                " was, or as an empty table, which sends all to this one from now on"
+            )
+        return writer
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _open_one_writer(settings: TopicSettings, name: str) -> TopicWriter:
+    settings = replace(settings, name=name)
     if settings.backend == "fluvio":
         from shared.topic.fluvio_topic import FluvioWriter
 
@@ -68,7 +110,56 @@ def open_writer(settings: TopicSettings) -> TopicWriter:
 
 
 def open_reader(settings: TopicSettings) -> TopicReader:
-    """Open the topic for reading. Raises TopicMissingError when it does not exist, TopicError when it is unusable."""
+    """Open the topic for reading, with all others of its producer when that has routes, or with those that are named.
+
+    Raises TopicMissingError when it does not exist, TopicError when it is unusable.
+    """
+    reader = open_one_reader(settings, settings.name)
+    try:
+        routed = _ends_routed(reader, settings.name)
+        if settings.names is None and not routed:
+            reader.seek(0)
+            return reader
+    except BaseException:
+        reader.close()
+        raise
+    reader.close()
+    from shared.topic.merged import MergedReader
+
+    for name in settings.names or ():
+        _look_at_part(settings, name)
+    readers, most = partial(open_one_reader, settings), MOST_OPEN[settings.backend]
+    return MergedReader(settings.name, settings.names, readers, most)
+
+
+def _ends_routed(reader: TopicReader, name: str) -> bool:
+    """Tell whether a producer with routes has written the topic's last record. Raises TopicError for no journal."""
+    from shared.topic.marks import require_journal
+    from shared.topic.walk import backwards, forwards
+
+    for found in (backwards(reader, name), forwards(reader, name)):
+        with suppress(RecordDamagedError):
+            return require_journal(name, next(found, None))
+    return False  # whoever reads on meets the damage
+
+
+def _look_at_part(settings: TopicSettings, name: str) -> None:
+    """Warn of a topic that is to be read and does not exist. Raises TopicError when it is none of this producer's."""
+    from shared.topic.marks import journal_of
+    from shared.topic.walk import backwards
+
+    try:
+        with closing(open_one_reader(settings, name)) as reader, suppress(RecordDamagedError):
+            last = next(backwards(reader, name), None)
+            if name != settings.name and last is not None and journal_of(last) != settings.name:
+                raise TopicError(f"topic {name}, which names has, is none of the topics of {settings.name}")
+    except TopicMissingError:
+        logger.warning("topic %s, which names has, does not exist so far: nothing is read of it", name)
+
+
+def open_one_reader(settings: TopicSettings, name: str) -> TopicReader:
+    """Open one topic for reading, and no other. Raises what `open_reader` raises."""
+    settings = replace(settings, name=name)
     if settings.backend == "fluvio":
         from shared.topic.fluvio_topic import FluvioReader
 

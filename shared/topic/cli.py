@@ -14,7 +14,7 @@ from typing import BinaryIO
 from shared import program
 from shared.errors import OffsetGoneError
 from shared.profile import load_topic
-from shared.topic import Record, TopicReader, open_reader
+from shared.topic import Record, TopicReader, open_one_reader, open_reader
 
 #: a follower waits this long for records before it waits again (seconds)
 WAIT_SECONDS = 1.0
@@ -35,7 +35,7 @@ examples:
   cdc-topic producer_profile.toml --cut              lines that end after `operation`, as the original demo printed
   cdc-topic consumer_profile.toml --from 1200 | head -1    the record a message calls "offset 1200"
 
-exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a bug, 130 Ctrl-C
+exit status: 0 done, 1 the topic cannot be read, 2 usage or a bad profile, 3 a bug, 130 Ctrl-C or SIGTERM
 """
 
 
@@ -44,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
 
     def action() -> None:
-        with closing(open_reader(load_topic(options.profile))) as reader:
+        program.interrupt_on_signals()
+        settings = load_topic(options.profile)
+        with closing(open_one_reader(settings, options.topic) if options.topic else open_reader(settings)) as reader:
             try:
                 _print(reader, options, sys.stdout.buffer)
             except BrokenPipeError:
@@ -63,6 +65,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     start.add_argument("--tail", type=_count, metavar="N", help="start with the last N that are printed")
     parser.add_argument("--follow", action="store_true", help="at the end wait for more instead of stopping")
     parser.add_argument("--all", action="store_true", help="print heartbeats too")
+    parser.add_argument("--topic", metavar="NAME", help="print this one of a producer's topics, as it is")
     parser.add_argument("--cut", action="store_true", help="end each line after `operation`")
     return parser.parse_args(arguments)
 
