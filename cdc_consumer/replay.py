@@ -144,7 +144,7 @@ class Attempt:
         self._end = end
         #: where the topic ended when a stop was requested inside a transaction
         self._end_at_stop: int | None = None
-        self._transactions = Transactions(worker.own.start.sequence)
+        self._transactions = Transactions(worker.own.start.sequence, reader.gaps, reader.by_sequence)
         #: topic offset of the next record
         self._next = worker.own.start.offset + 1
         #: takes the first transaction instead of applying it

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.errors import SequenceError
+from shared.errors import SequenceError, TopicLinkError
 from shared.events import Event, Heartbeat, Transaction
+
+#: what to do where the topic does not have what follows
+ANOTHER_TOPIC = (
+    'give both profiles another topic name and the producer database.start = "file:offset", the leader\'s position that'
+    " the follower's table position has (README, Limits); or load the follower anew from a topic that is whole"
+)
 
 
 class Step(NamedTuple):
@@ -22,9 +28,15 @@ class Step(NamedTuple):
 class Transactions:
     """Follows the events of a topic from one point between two transactions."""
 
-    def __init__(self, sequence: int) -> None:
-        """`sequence` is the last one applied, -1 for none."""
+    def __init__(self, sequence: int, gaps: bool = False, several: bool = True) -> None:
+        """`sequence` is the last one applied, -1 for none; with `gaps` what is between two events is in other topics.
+
+        Whoever reads some topics only sees by other means that none of their events is lost. `several` says that the
+        topics of a producer with routes are read as one.
+        """
         self.sequence = sequence
+        self._several = several
+        self._gaps = gaps
         self._open: tuple[str, Transaction] | None = None
 
     @property
@@ -39,13 +51,18 @@ class Transactions:
         """
         sequence = event.sequence
         if isinstance(event.operation, Heartbeat):
+            if event.operation.routed and not self._several:
+                raise TopicLinkError(f"from offset {offset} on the topic's producer writes several topics: reading all")
             if sequence > self.sequence:
-                raise self._gap(sequence, offset, expected=self.sequence)
+                if not self._gaps:
+                    raise self._gap(sequence, offset, expected=self.sequence)
+                if not self.inside:
+                    self.sequence = sequence
             # inside a transaction it is not a place to continue from
             return Step(event, offset, False, False) if sequence == self.sequence and not self.inside else None
         if sequence <= self.sequence:
             return None
-        if sequence > self.sequence + 1:
+        if sequence > self.sequence + 1 and not self._gaps:
             raise self._gap(sequence, offset, expected=self.sequence + 1)
         assert event.transaction is not None  # decode refuses an operation without it
         place = (event.position.file, event.transaction)
@@ -64,5 +81,6 @@ class Transactions:
     def _gap(self, sequence: int, offset: int, expected: int) -> SequenceError:
         return SequenceError(
             f"topic offset {offset} holds sequence {sequence} where {expected} must follow:"
-            f" the topic has lost {sequence - expected} events; load the follower anew from a topic that is whole"
+            f" the topic has lost {sequence - expected} events, and what they changed is not known, so no decision can"
+            f" stand for them; {ANOTHER_TOPIC}"
         )

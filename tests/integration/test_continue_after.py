@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,9 @@ def test_records_that_do_not(
 ) -> None:
     wait_for_return(monkeypatch, 1.5)
     writer.append(records[:2])
-    with pytest.raises(OffsetGoneError, match=rf"{WORDS}: a server that has them is away .*, or it was created anew"):
+    with pytest.raises(
+        OffsetGoneError, match=rf"{WORDS}: a server that has them is away .*, or it is an earlier state of itself"
+    ):
         continue_after(mark, reader, "t", going_on)
 
 
@@ -84,10 +87,21 @@ def test_other_records(writer: FluvioWriter, reader: FluvioReader, records: list
         continue_after(mark, reader, "t", going_on)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["executed", "not executed"])
+def test_another_transaction_of_the_same_name_and_place(log: EventLog, mark: Mark, known: bool) -> None:
+    """A leader may be put back together with its topic; only when it committed tells its transactions apart then."""
+    assert mark.committed is not None
+    with closing(open_reader(log.settings)) as reader:
+        assert continue_after(mark, reader, "t", going_on) == mark
+        other = replace(mark, committed=mark.committed + 1)
+        with pytest.raises(OffsetGoneError, match=r"offset 3 of topic t holds sequence 3 .* another time"):
+            continue_after(other, reader, "t", going_on, lambda gtid: known)
+
+
 def test_a_request_to_stop_ends_the_wait(writer: FluvioWriter, reader: FluvioReader, mark: Mark) -> None:
     started = time.monotonic()
     continue_after(mark, reader, "t", lambda: time.monotonic() > started + 0.5)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 10
 
 
 def test_a_file_does_not_come_back(log: EventLog, records: list[Sealed], mark: Mark) -> None:
@@ -95,9 +109,9 @@ def test_a_file_does_not_come_back(log: EventLog, records: list[Sealed], mark: M
     shorter = EventLog(Path(log.settings.path), name="shorter")
     with closing(shorter) as other, closing(open_reader(other.settings)) as reader:
         other.append(*(record.value for record in records[:2]))
-        with pytest.raises(OffsetGoneError, match=f"{WORDS}: it was created anew or lost records"):
+        with pytest.raises(OffsetGoneError, match=f"{WORDS}: it is an earlier state of itself, .*: start its producer"):
             continue_after(mark, reader, "t", going_on)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
 
 
 def test_a_cluster_that_goes_away_while_the_topic_is_missing(double: FluvioDouble, topic: TopicSettings) -> None:

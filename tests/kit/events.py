@@ -103,10 +103,11 @@ class EventLog:
         with self.transaction():
             self.rows("Delete", table, columns, rows, **more)
 
-    def heartbeat(self) -> None:
+    def heartbeat(self, leader: str = "u") -> None:
+        """One that tells this server_uuid."""
         self._offset += 10
         draft = Draft(json.dumps(resource_uri(RESOURCE, "")), self._position(), None, 0)
-        self.append(draft.encode(heartbeat_json(Heartbeat("u")), self.sequence, None))
+        self.append(draft.encode(heartbeat_json(Heartbeat(leader)), self.sequence, None))
 
     def append(self, *records: bytes) -> None:
         """Records as they are."""
