@@ -106,7 +106,11 @@ class DivergedError(FollowerError):
 
 
 class RowsMissedError(DivergedError):
-    pass
+    """Holds the table (database, table) of the rows, None where the follower does not tell it."""
+
+    def __init__(self, words: str, table: tuple[str, str] | None = None) -> None:
+        super().__init__(words)
+        self.table = table
 
 
 class RowUnnamedError(FollowerError):

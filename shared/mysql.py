@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 import pymysql
 from pymysql._auth import scramble_caching_sha2
-from pymysql.constants import CLIENT, COMMAND, CR
+from pymysql.constants import CLIENT, CR
 from pymysql.constants import ER as ER
 from pymysql.cursors import SSCursor
 from pymysql.err import MySQLError as MySQLError
@@ -201,33 +201,6 @@ def _encryption(database: Database) -> dict[str, Any]:
     if tls.mode == "off":
         return {"ssl_disabled": True}
     return {"ssl": tls.context()}
-
-
-def send(connection: Any, packet: bytes) -> int:
-    """Send statements without waiting for their results, which `results` then gives, packet by packet.
-
-    Return the number of the first piece of the answer: it goes on from the pieces of the packet, of which there are
-    more than one from 16 MB on. This is the half of PyMySQL's `query` that sends; it has no public name.
-    """
-    connection._execute_command(COMMAND.COM_QUERY, packet)
-    piece: int = connection._next_seq_id
-    return piece
-
-
-def results(connection: Any, statements: int, piece: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows matched and the warnings of each of the statements that the next packet held.
-
-    Answers come in the order of the packets; `piece` is what `send` returned for this one, which PyMySQL checks.
-    """
-    connection._next_seq_id = piece
-    for _ in range(statements):
-        yield connection.next_result(), connection._result.warning_count
-
-
-def allow_several(connection: Any, several: bool) -> None:
-    """Let the server execute several statements of one packet, or only one, from here on."""
-    connection._execute_command(COMMAND.COM_SET_OPTION, (0 if several else 1).to_bytes(2, "little"))
-    connection._read_packet()
 
 
 def error_number(error: BaseException) -> int:

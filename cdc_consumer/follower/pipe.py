@@ -15,27 +15,63 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cdc_consumer.decision import WAY_PAST
-from cdc_consumer.follower.row_statements import Source
-from cdc_consumer.sql import literals
-from cdc_consumer.sql.server_errors import too_large, translate
+from cdc_consumer.sql import literals, packets
+from cdc_consumer.sql.server_errors import CONTRADICTED, too_large, translate
 from shared import mysql
 from shared.errors import (
     DivergedError,
     FollowerBusyError,
+    FollowerError,
     FollowerLinkError,
     RowsMissedError,
     RowUnnamedError,
 )
+from shared.events import Rows, Value
 from shared.mysql import Connection
 
 #: statements of one packet at most, so that their results never fill a socket that nobody reads
 PACKET_STATEMENTS = 2000
 SEPARATOR = ";\n"
-#: packets of `chain` under way at most: the server executes one while the other is on its way
-CHAINED_PACKETS = 2
+#: packets of `chain` under way at most: the server executes one while the others are on their way, which must last as
+#: long as this program may have to wait for a core
+CHAINED_PACKETS = 4
+
+#: characters of a value, and values, that an error shows of a row
+SHOWN_CHARACTERS = 40
+SHOWN_VALUES = 3
 
 #: database and table
 TablePlace = tuple[str, str]
+
+
+class Source(NamedTuple):
+    """Tells errors where a statement comes from."""
+
+    rows: Rows
+    #: place in rows.rows of the first row the statement is about
+    first: int
+    key: tuple[str, ...]
+    sequence: int
+    #: topic offset
+    offset: int
+    #: what is done with the rows beside
+    note: str = ""
+    #: what the follower refuses here it may take from a session that is not strict
+    strict: bool = False
+
+    def __str__(self) -> str:
+        rows = self.rows
+        row = rows.rows[self.first]
+        image = row[0] if rows.kind == "Update" else row
+        names = self.key or rows.columns[:SHOWN_VALUES]
+        shown = ", ".join(f"{name}={_shown(image[rows.columns.index(name)])}" for name in names)
+        place = f"sequence {self.sequence} (topic offset {self.offset})"
+        return f"{rows.kind} of {rows.database}.{rows.table} ({shown}){self.note}, {place}"
+
+
+def _shown(value: Value) -> str:
+    text = literals.literal(value).encode("ascii", "backslashreplace").decode()
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
 
 
 class ChangeGroup(NamedTuple):
@@ -72,8 +108,9 @@ class Pipe:
         self._queue: list[str] = []
         self._queued: list[ResultCheck] = []
         self._size = 0
-        #: packets sent whose results were not read: what they must be, and the number of the first piece of the answer
-        self._under_way: deque[tuple[list[ResultCheck], int]] = deque()
+        #: packets sent whose results were not read: what they must be, and the number of the first piece of the answer,
+        #: None where no result is to be counted
+        self._under_way: deque[tuple[list[ResultCheck], int | None]] = deque()
         #: the last of them ends with a transaction of `chain`
         self._chained = False
         #: the COMMIT that waits for the results of what is sent
@@ -106,19 +143,23 @@ class Pipe:
 
         It is committed by its last statement, and must fail by itself when the one before it was not committed.
         """
-        waits = self._commit is not None or bool(self._queue) or not self._chained
+        begins = self._commit is not None or bool(self._queue)
+        waits = begins or not self._chained
         for sql, check in statements:
             self._queue.append(sql)
             self._queued.append(check)
-        self._send(under_way=0 if waits else CHAINED_PACKETS - 1)
+        self._send(under_way=0 if waits else CHAINED_PACKETS - 1, counted=begins)
         self._chained = True
 
     def send(self) -> None:
         """Judge the results of all that is under way, then send what is queued."""
         self._send(under_way=0)
 
-    def _send(self, under_way: int) -> None:
-        """Judge what is under way, down to `under_way` packets, then send what is queued."""
+    def _send(self, under_way: int, *, counted: bool = True) -> None:
+        """Judge what is under way, down to `under_way` packets, then send what is queued.
+
+        Unless `counted` nobody asks how many rows its statements match.
+        """
         while len(self._under_way) > under_way:
             self._judge()
         if self._commit is not None:
@@ -133,7 +174,8 @@ class Pipe:
         sent, self._queue, self._queued, self._size = self._queued, [], [], 0
         self._chained = False
         with self._talking(lambda: sent[0].about):
-            self._under_way.append((sent, mysql.send(self._connection, packet)))
+            piece = packets.send(self._connection, packet)
+            self._under_way.append((sent, piece if counted else None))
 
     def retract(self) -> None:
         """Drop what is queued and was not sent; a COMMIT that waits is not queued."""
@@ -145,9 +187,9 @@ class Pipe:
         while self._under_way:
             self._judge()
 
-    def ask(self, sql: str | bytes) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of one query, after everything queued."""
-        self.uncounted += 1
+    def ask(self, sql: str | bytes, *, counted: bool = False) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of one query, after everything queued; `counted` is True of one without temporary tables."""
+        self.uncounted += 0 if counted else 1
         self.settle()
         with self._talking(str):
             return mysql.rows(self._connection, sql)
@@ -159,31 +201,38 @@ class Pipe:
         if len(sql) >= self._max_packet:
             raise too_large(len(sql), self._max_packet, about)
         with self._talking(lambda: about):
-            mysql.allow_several(self._connection, False)
-            piece = mysql.send(self._connection, sql)
+            packets.allow_several(self._connection, False)
+            piece = packets.send(self._connection, sql)
             try:
-                list(mysql.results(self._connection, 1, piece))
+                list(packets.results(self._connection, 1, piece))
             except mysql.MySQLError as error:
                 # a refusal of the only statement leaves the session as it was
                 if not mysql.is_link_error(error):
-                    mysql.allow_several(self._connection, True)
+                    packets.allow_several(self._connection, True)
                     self.broken = False
                 raise
-            mysql.allow_several(self._connection, True)
+            packets.allow_several(self._connection, True)
 
     def _judge(self) -> None:
         """Read and judge the results of the oldest packet under way."""
         sent, piece = self._under_way.popleft()
         check = sent[0]
         with self._talking(lambda: check.about):
-            results = mysql.results(self._connection, len(sent), piece)
+            results = (
+                packets.accepted(self._connection)
+                if piece is None
+                else packets.results(self._connection, len(sent), piece)
+            )
             for check in sent:
                 rows, warnings = next(results)
                 if check.rows is not None and rows != check.rows:
+                    source = check.about
+                    table = (source.rows.database, source.rows.table) if isinstance(source, Source) else None
                     raise RowsMissedError(
                         f"{check.about}: {rows} of {check.rows} rows were found on the follower as they were on the"
                         " leader; nothing of this transaction was committed; make them there what they were on the"
-                        f" leader (cdc-topic shows them), {WAY_PAST}"
+                        f" leader (cdc-topic shows them), {WAY_PAST}",
+                        table,
                     )
                 if check.warnings is not None and warnings != check.warnings:
                     raise DivergedError(
@@ -194,13 +243,24 @@ class Pipe:
 
     @contextmanager
     def _talking(self, about: Callable[[], Source | ChangeGroup | str]) -> Iterator[None]:
-        """Whatever ends a talk before its end leaves a session that nobody can go on with."""
+        """Whatever ends a talk before its end leaves a session that nobody can go on with, and nobody does."""
+        if self.broken:
+            raise FollowerLinkError("an earlier error left this session of the follower in a state that nobody knows")
         self.broken = True
         try:
             yield
         except (mysql.MySQLError, OSError) as error:
-            refusal, subject = translate(error, about()), about()
-            if isinstance(subject, ChangeGroup) and not isinstance(refusal, (FollowerLinkError, FollowerBusyError)):
-                raise RowUnnamedError(str(refusal), subject.sequence, subject.tables) from None
-            raise refusal from None
+            raise refusal(error, about()) from None
         self.broken = False
+
+
+def refusal(error: Exception, about: Source | ChangeGroup | str) -> FollowerError:
+    """Return what the driver's error means: that a closer look is due, where it may come of how rows were written."""
+    translated = translate(error, about, f"; take away there what stands in its way, {WAY_PAST}")
+    if isinstance(translated, (FollowerLinkError, FollowerBusyError)):
+        return translated
+    if isinstance(about, ChangeGroup):
+        return RowUnnamedError(str(translated), about.sequence, about.tables)
+    if isinstance(about, Source) and about.strict and mysql.error_number(error) not in CONTRADICTED:
+        return RowUnnamedError(str(translated), about.sequence, frozenset())
+    return translated

@@ -7,6 +7,7 @@ from operator import add
 from typing import NamedTuple
 
 from cdc_consumer.follower.computed_table import ComputedTable
+from cdc_consumer.follower.pipe import Source
 from cdc_consumer.follower.tables import FollowerTable
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.predicates import exactly
@@ -18,41 +19,10 @@ from shared.mysql import quote_name
 #: rows of one statement at most; more gain nothing
 INSERT_ROWS = 1000
 DELETE_ROWS = 500
-#: characters of a value, and values, that an error shows of a row
-SHOWN_CHARACTERS = 40
-SHOWN_VALUES = 3
 #: of a row that was written and is not found as it was on the leader
 READ_AGAIN = ", read again with the columns that the follower computes"
 #: the error value of an ENUM, index 0
 ENUM_ERROR = {"Enum": 0}
-
-
-class Source(NamedTuple):
-    """Tells errors where a statement comes from."""
-
-    rows: Rows
-    #: place in rows.rows of the first row the statement is about
-    first: int
-    key: tuple[str, ...]
-    sequence: int
-    #: topic offset
-    offset: int
-    #: what is done with the rows beside
-    note: str = ""
-
-    def __str__(self) -> str:
-        rows = self.rows
-        row = rows.rows[self.first]
-        image = row[0] if rows.kind == "Update" else row
-        names = self.key or rows.columns[:SHOWN_VALUES]
-        shown = ", ".join(f"{name}={_shown(image[rows.columns.index(name)])}" for name in names)
-        place = f"sequence {self.sequence} (topic offset {self.offset})"
-        return f"{rows.kind} of {rows.database}.{rows.table} ({shown}){self.note}, {place}"
-
-
-def _shown(value: Value) -> str:
-    text = literals.literal(value).encode("ascii", "backslashreplace").decode()
-    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
 
 
 class RowStatement(NamedTuple):

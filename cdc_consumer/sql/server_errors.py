@@ -7,16 +7,25 @@ from typing import Any
 from shared.errors import DivergedError, FollowerBusyError, FollowerError, FollowerLinkError
 from shared.mysql import MySQLError, error_number, error_text, is_link_error
 
-#: lock wait timeout, deadlock, KILL QUERY, a conflict in Group Replication
-BUSY = frozenset({1205, 1213, 1317, 3101})
+#: lock wait timeout, deadlock, KILL QUERY, GTIDs that were switched off meanwhile, a conflict in Group Replication
+BUSY = frozenset({1205, 1213, 1317, 1781, 3101})
 #: the rows in the table contradict the rows in the topic: duplicate keys, foreign keys, missing tables and columns,
-#: values that do not fit, CHECK constraints
-DIVERGED = frozenset({1048, 1054, 1062, 1146, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1406, 1451, 1452, 1586, 3819})
+#: CHECK constraints
+CONTRADICTED = frozenset({1054, 1062, 1146, 1216, 1217, 1451, 1452, 1586, 3819})
+#: these, and values that do not fit
+DIVERGED = CONTRADICTED | {1048, 1264, 1265, 1292, 1364, 1366, 1406}
+#: a disk, a tablespace or a file that cannot grow
+FULL = frozenset({3, 20, 1021, 1026, 1114})
 READ_ONLY = frozenset({1290, 1836})
+#: limits of the server or the account: of a transaction's size in the binlog, of connections, of what is asked an hour
+LIMITED = frozenset({1197, 1203, 1226})
 
 
-def translate(error: Exception, about: Any) -> FollowerError:
-    """Return the named error for a driver's error while executing `about`, words that may be empty."""
+def translate(error: Exception, about: Any, remedy: str = "") -> FollowerError:
+    """Return the named error for a driver's error while executing `about`, words that may be empty.
+
+    `remedy` ends the sentence where the server's own words do not tell what to do.
+    """
     words = error_text(error)
     doing = f"{about}: " if str(about) else ""
     number = error_number(error)
@@ -33,8 +42,12 @@ def translate(error: Exception, about: Any) -> FollowerError:
         )
     if number == 1153:
         return FollowerError(f"{doing}{words}; raise max_allowed_packet on the follower and start again")
+    if number in LIMITED:
+        return FollowerError(f"{doing}the follower has a limit: {words}; raise it there and start again")
+    if number in FULL:
+        return FollowerError(f"{doing}the follower has no room: {words}; free space on its disk and start again")
     kind = DivergedError if number in DIVERGED else FollowerError
-    return kind(f"{doing}the follower refuses it: {words}")
+    return kind(f"{doing}the follower refuses it: {words}{remedy}")
 
 
 def too_large(size: int, limit: int, about: Any) -> FollowerError:
