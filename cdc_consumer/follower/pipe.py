@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from cdc_consumer.binlog.changes import Changes
+from cdc_consumer.binlog.position_row import TABLE_ID
 from cdc_consumer.decision import WAY_PAST
 from cdc_consumer.sql import literals, packets
 from cdc_consumer.sql.server_errors import CONTRADICTED, too_large, translate
@@ -79,7 +81,13 @@ class ChangeGroup(NamedTuple):
 
     #: of the last event
     sequence: int
-    tables: frozenset[TablePlace]
+    changes: Sequence[Changes] = ()
+
+    @property
+    def tables(self) -> frozenset[TablePlace]:
+        """Name the tables of the leader that they change."""
+        changed = [changes for changes in self.changes if changes.table_id != TABLE_ID]
+        return frozenset((changes.database.decode(), changes.table.decode()) for changes in changed)
 
     def __str__(self) -> str:
         tables = ", ".join(sorted(f"{database}.{table}" for database, table in self.tables))
