@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
@@ -24,7 +24,11 @@ HEX_BYTES = 1 << 16
 
 #: decimal digits that MySQL keeps in four bytes
 DIGITS_OF_GROUP = 9
+#: of a DECIMAL that SQL can name
+MOST_DIGITS = 65
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+#: character sets of which MySQL warns where SQL names them
+DEPRECATED = frozenset({"dec8", "hp8", "macce", "macroman", "ucs2", "utf8mb3"})
 _CHARSET = re.compile(r"[a-z0-9_]+", re.ASCII)
 _JSON_CAST = re.compile(JSON_CASTS, re.ASCII)
 ZERO_TIMESTAMP = "'0000-00-00 00:00:00'"
@@ -76,6 +80,11 @@ def encoded_string(payload: dict[str, str]) -> str:
         raise ValueError(f"no character set: {charset!r}")
     # always hexadecimal: an escaped literal would be read in the client's character set first
     return f"_{charset} x'{base64.b64decode(payload['base64'], validate=True).hex()}'"
+
+
+def deprecated(values: Sequence[Value]) -> int:
+    """Count those of these wire values whose literals give a warning."""
+    return sum(type(value) is dict and value.get("EncodedString", {}).get("charset") in DEPRECATED for value in values)
 
 
 def floating(payload: float) -> str:
@@ -160,21 +169,46 @@ def _day(days: int) -> str:
     return (_EPOCH + timedelta(days=days)).isoformat()
 
 
-def _json_scalar(kind: str, value: str) -> str:
-    """Return the SQL of a value whose type in a document is `kind`."""
+#: SQL that gives bytes the type of a column: of a VARBINARY; of a MEDIUMBLOB and a LONGBLOB by what is never made
+_OF_BYTES = {
+    "binary": "{}",
+    "opaque(250)": "IF(1, {}, REPEAT(x'00', 65536))",
+    "opaque(251)": "COALESCE({}, UNCOMPRESS(''))",
+}
+
+
+def _json_scalar(kind: str, value: str) -> tuple[str, str]:
+    """Return the SQL of a value whose type in a document is `kind`, and the column type that alone gives it that."""
+    if kind in _OF_BYTES:
+        return _OF_BYTES[kind].format(blob(value)), ""
+    if kind in ("blob", "opaque(254)"):
+        return blob(value), "BLOB" if kind == "blob" else f"BINARY({len(base64.b64decode(value))})"
+    if kind.startswith("bit"):
+        return integer(int(value)), kind
+    if kind.startswith("timestamp"):
+        return text(value), kind
     if not kind.startswith("decimal"):
-        return f"CAST({text(value)} AS {kind})"
+        return f"CAST({text(value)} AS {kind})", ""
     # A document keeps the digits that the number had in memory: a literal as many as it shows, a CAST whole groups of
     # nine before the point, a column those of its type, less the leading groups that are zero.
     precision, scale = map(int, kind[len("decimal(") : -1].split(","))
     sign, whole, fraction = _digits(value)
     before = precision - scale
     if len(fraction) == scale and before == len(whole or "0" if before else ""):
-        return f"{sign}{(whole or '0') if before else ''}.{fraction}" if before or scale else f"{sign}0."
+        return f"{sign}{(whole or '0') if before else ''}.{fraction}" if before or scale else f"{sign}0.", ""
     if before == -(-len(whole or "0") // DIGITS_OF_GROUP) * DIGITS_OF_GROUP:
-        return f"CAST({text(value)} AS {kind})"
-    document = text(f'["{value}"]')
-    return f"(SELECT v FROM JSON_TABLE({document}, '$[*]' COLUMNS (v {kind} PATH '$')) AS t)"
+        return f"CAST({text(value)} AS decimal({min(precision, MOST_DIGITS)},{scale}))", ""
+    return text(value), kind
+
+
+def _of_columns(values: Mapping[str, Sequence[str]]) -> str:
+    """Return the SQL of a document with these values as columns of these types have them, by type and number."""
+    found = (
+        f"SELECT {text(kind)} AS n, JSON_OBJECTAGG(n, v) AS v FROM JSON_TABLE(JSON_ARRAY({', '.join(own)}), '$[*]'"
+        f" COLUMNS (n FOR ORDINALITY, v {kind} PATH '$' ERROR ON ERROR)) AS own"
+        for kind, own in values.items()
+    )
+    return f"SELECT JSON_OBJECTAGG(n, v) AS v FROM ({' UNION ALL '.join(found)}) AS kinds"
 
 
 def _digits(value: str) -> tuple[str, str, str]:
@@ -189,12 +223,23 @@ def _digits(value: str) -> tuple[str, str, str]:
 def json_typed(payload: dict[str, Any]) -> str:
     """Write a document with the values that JSON text cannot express put in place by their SQL types."""
     arguments = [f"CAST({text(payload['text'])} AS JSON)"]
+    of_columns: dict[str, list[str]] = {}
     for path, kind, value in payload["typed"]:
         if not _JSON_CAST.fullmatch(kind):
             raise ValueError(f"no type of a JSON value: {kind!r}")
-        arguments.append(text(path))
-        arguments.append(blob(value) if kind == "binary" else _json_scalar(kind, value))
-    return f"JSON_SET({', '.join(arguments)})"
+        if kind.startswith("opaque") and kind not in (*_OF_BYTES, "opaque(254)"):
+            raise ValueError(
+                f"the JSON value at {path} has internal type {kind[7:-1]}, which no SQL literal can express; let rows"
+                ' go by binlog events (rows = "auto" in [apply], raw = true at the producer), or pass it with --skip'
+            )
+        sql, column = _json_scalar(kind, value)
+        if column:
+            own = of_columns.setdefault(column, [])
+            own.append(sql)
+            sql = f'JSON_EXTRACT(of_columns.v, \'$."{column}"."{len(own)}"\')'
+        arguments += text(path), sql
+    document = f"JSON_SET({', '.join(arguments)})"
+    return f"(SELECT {document} FROM ({_of_columns(of_columns)}) AS of_columns)" if of_columns else document
 
 
 #: how a variant's payload is written, by the exact type it must have
@@ -222,7 +267,7 @@ def opened(value: Value) -> tuple[str, Any]:
     """Return the variant and the payload of a wire value that is not "Null", a payload of the variant's own type."""
     ((kind, payload),) = value.items()
     if type(payload) not in _WRITERS[kind]:
-        raise TypeError(f"{kind} cannot hold {type(payload).__name__}")
+        raise TypeError(f"no value of {kind}: {payload!r:.60}")
     return kind, payload
 
 

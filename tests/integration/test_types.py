@@ -13,11 +13,12 @@ from docker.local.mysql_servers import Server
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["key", "no_key"])
+@pytest.mark.parametrize("rows", ["auto", "sql"])
 def test_every_value_arrives_exactly(
-    leader: Server, follower: Server, database: str, tmp_path: Path, keyed: bool
+    leader: Server, follower: Server, database: str, tmp_path: Path, rows: str, keyed: bool
 ) -> None:
     """Insert, update from and to, and delete every value; all tables are equal on both sides."""
-    profiles = write_profiles(tmp_path, leader, follower, include_dbs=[database])
+    profiles = write_profiles(tmp_path, leader, follower, include_dbs=[database], consumer={"apply": {"rows": rows}})
     write_all(leader, database, keyed)
     for module, profile in (("cdc_producer", profiles.producer), ("cdc_consumer", profiles.consumer)):
         done = run_program(module, profile, "--exit-at-end")
@@ -27,7 +28,7 @@ def test_every_value_arrives_exactly(
         query = f"SELECT id, {case.exact} FROM {database}.{case.id} ORDER BY id"
         expected, found = leader.execute(query), follower.execute(query)
         assert found == expected
-        assert len(expected) == len(case.values) + 1
+        assert len(expected) == 2 * (len(case.values) + 1)
 
 
 def write_all(leader: Server, database: str, keyed: bool) -> None:
@@ -39,12 +40,12 @@ def write_all(leader: Server, database: str, keyed: bool) -> None:
             key = "PRIMARY KEY" if keyed else ""
             # the sign of a number behind the column is told in the same bits as the column's own
             cursor.execute(f"CREATE TABLE {case.id} (id INT {key}, c {case.type}, d INT)")
-            rows = [f"({number}, {value}, -1)" for number, value in enumerate([*case.values, "NULL"])]
-            cursor.execute(f"INSERT INTO {case.id} VALUES {', '.join(rows)}")
-            # twins that are updated to and from every value, and deleted
-            cursor.execute(f"INSERT INTO {case.id} SELECT id + 1000, c, 1 FROM {case.id}")
+            # twins that are updated to and from every value, and deleted; and some whose value stays in an update
+            for first in (0, 1000, 2000):
+                rows = [f"({first + number}, {value}, -1)" for number, value in enumerate([*case.values, "NULL"])]
+                cursor.execute(f"INSERT INTO {case.id} VALUES {', '.join(rows)}")
             cursor.execute(f"UPDATE {case.id} SET d = -2 WHERE id >= 1000")
             for number, value in enumerate([*case.values, "NULL"]):
-                cursor.execute(f"UPDATE {case.id} SET c = {value} WHERE id >= 1000 AND id <> {1000 + number}")
+                cursor.execute(f"UPDATE {case.id} SET c = {value} WHERE id DIV 1000 = 1 AND id <> {1000 + number}")
             cursor.execute(f"UPDATE {case.id} SET c = NULL WHERE id = 1000")
-            cursor.execute(f"DELETE FROM {case.id} WHERE id >= 1000")
+            cursor.execute(f"DELETE FROM {case.id} WHERE id DIV 1000 = 1")
