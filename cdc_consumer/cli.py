@@ -38,8 +38,8 @@ The user of the follower needs, and without GTIDs PROCESS as well:
   GRANT ALL ON fluvio_cdc.* TO fluvio@'%';
 
 SIGINT and SIGTERM finish the transaction in hand when its end is in the topic already, else undo it; a second signal
-undoes it at once. A row that is not on the follower as it was on the leader stops the program; nothing of its
-transaction is committed.
+undoes it at once. A row that is not on the follower (found by its primary key, without one as it was on the leader)
+stops the program; nothing of its transaction is committed.
 
 A transaction at which the program stops for good is passed by a decision of yours, which is kept with its reason in the
 table left_out of fluvio_cdc, and shown by the audit:

@@ -38,7 +38,8 @@ class NextAttempt:
         #: the next attempt writes one row a statement up to the transaction with this sequence: it names the row that
         #: is not there, and asks first whether the transaction was executed by somebody else; None for none
         self.careful: int | None = None
-        #: tables of which the follower refused binlog events: their rows go by SQL from then on
+        #: tables of which the follower refused binlog events, or found not all rows: from then on their rows go by SQL,
+        #: and one by one where no index finds them
         self.refused: set[TablePlace] = set()
 
     def reached(self) -> None:
@@ -59,7 +60,9 @@ class NextAttempt:
             if isinstance(error, RowUnnamedError):
                 self.careful = error.sequence
                 self.refused |= error.tables
-            logger.info("looking closer: %s", error)
+            elif error.table is not None:
+                self.refused.add(error.table)
+            logger.info("looking closer, and nothing is to be done yet: %s", error)
         elif isinstance(error, FollowerBusyError):
             self._count_busy(error, began)
             logger.info("trying again: %s", causes(error))

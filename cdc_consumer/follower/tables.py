@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,13 @@ from shared.mysql import quote_name
 
 #: runs one SELECT on the follower
 Ask = Callable[[str], Sequence[tuple[Any, ...]]]
+
+
+def table_exists(ask: Ask, place: tuple[str, str]) -> bool:
+    """Tell whether there is a table or view of this database and name."""
+    database, table = map(literals.text, place)
+    where = f"TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
+    return bool(ask(f"SELECT 1 FROM information_schema.TABLES WHERE {where}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,8 @@ class FollowerColumn:
     stored: bool
     #: an INSERT that leaves it out fails
     required: bool
+    #: an UPDATE that leaves it out gives it the time
+    renewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +50,29 @@ class FollowerTable:
     key: tuple[str, ...]
     #: a foreign key of it refers to itself, so that the order of its deletes matters
     refers_to_itself: bool
+    #: an INSERT can meet nothing but the row of its own primary key: no other key is UNIQUE, none refers to a table
+    meets_own_row: bool = False
+    #: it has no index at all, and so no foreign key either, of its own or to it
+    bare: bool = False
 
     def key_in(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The primary key's columns when the leader's rows hold them all; the follower may have a key of its own."""
         return self.key if all(name in columns for name in self.key) else ()
 
+    def update(self, columns: Sequence[str]) -> str:
+        """Return what follows UPDATE when it sets these columns, up to the first: no time comes into others."""
+        kept = [quote_name(name) for name, column in self.columns.items() if column.renewed and name not in columns]
+        return "".join([f"{self.sql} SET ", *(f"{name} = {name}, " for name in kept)])
+
     @property
     def computes(self) -> bool:
         """Tell whether the follower computes values in it that the leader computed otherwise: in another session."""
         return any(column.stored or column.type.startswith("float(") for column in self.columns.values())
+
+    @property
+    def may_refuse(self) -> bool:
+        """Tell whether it has virtual columns, whose expressions a strict session may refuse and the leader took."""
+        return any(column.generated and not column.stored for column in self.columns.values())
 
     @property
     def sql(self) -> str:
@@ -59,31 +82,56 @@ class FollowerTable:
 class FollowerTables:
     """Keeps tables by name, asked for once; `forget` after anything that may have changed one."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, singly: Container[tuple[str, str]] = ()) -> None:
+        """`singly` are tables (database, table) whose rows are found one by one where no index finds them."""
         self._ask = ask
+        self._singly = singly
         self._tables: dict[tuple[str, str], FollowerTable] = {}
         self._fitting: set[tuple[Any, ...]] = set()
+        #: tables that were asked for since somebody emptied this
+        self.used: set[tuple[str, str]] = set()
 
     def forget(self) -> None:
         self._tables.clear()
         self._fitting.clear()
+        self.used.clear()
+
+    def see_again(self, place: tuple[str, str]) -> tuple[str, str] | None:
+        """Ask anew for a table; return its name, and what is otherwise than before, or None where nothing is."""
+        before = self._tables.pop(place, None)
+        try:
+            if before is None or before == self.find(*place):
+                return None
+            what = "other columns or keys"
+        except DivergedError as error:
+            what = str(error)
+        self._fitting.clear()
+        return ".".join(place), what
+
+    def knows(self, database: str, name: str) -> bool:
+        """Tell whether the table of this name was asked for."""
+        return (database, name) in self._tables
 
     def find(self, database: str, name: str) -> FollowerTable:
         """Return the table of this name. Raises DivergedError when it cannot be written as the leader's was."""
         place = (database, name)
+        self.used.add(place)
         table = self._tables.get(place)
         if table is None:
             table = self._tables[place] = self._read(*place)
         return table
 
-    def get(self, rows: Rows) -> FollowerTable:
-        """Return the table these rows go to. Raises DivergedError when it cannot take them as they are."""
-        table = self.find(rows.database, rows.table)
-        images = (rows.database, rows.table, rows.columns, rows.types)
-        if images not in self._fitting:
-            _check(table, rows)
-            self._fitting.add(images)
-        return table
+    def get(self, rows: Rows, about: str = "") -> FollowerTable:
+        """Return the table these rows go to. Raises DivergedError, `about` first, when it cannot take them so."""
+        try:
+            table = self.find(rows.database, rows.table)
+            images = (rows.database, rows.table, rows.columns, rows.types)
+            if images not in self._fitting:
+                _check(table, rows)
+                self._fitting.add(images)
+            return table
+        except DivergedError as error:
+            raise DivergedError(f"{about}{error}") from None
 
     def _read(self, database: str, name: str) -> FollowerTable:
         where = f"TABLE_SCHEMA = {literals.text(database)} AND TABLE_NAME = {literals.text(name)}"
@@ -93,21 +141,28 @@ class FollowerTables:
         )
         if not columns:
             raise DivergedError(
-                f"table {database}.{name} does not exist on the follower; create it there as it was on the leader,"
-                f" {WAY_PAST}"
+                f"table {database}.{name} does not exist on the follower; create it there as it was on the leader"
+                f" (all of them: run cdc-copy, if nothing has filled this follower yet), {WAY_PAST}"
             )
         self._refuse_other_storage(where, f"{quote_name(database)}.{quote_name(name)}")
         self._refuse_triggers(database, name)
-        key = self._ask(
-            "SELECT COLUMN_NAME FROM information_schema.STATISTICS"
-            f" WHERE {where} AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX"
+        indexes = self._ask(
+            "SELECT INDEX_NAME, NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS"
+            f" WHERE {where} ORDER BY SEQ_IN_INDEX"
         )
-        itself = self._ask(
-            f"SELECT 1 FROM information_schema.KEY_COLUMN_USAGE WHERE {where}"
-            " AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA AND REFERENCED_TABLE_NAME = TABLE_NAME LIMIT 1"
+        references = self._ask(
+            "SELECT REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA AND REFERENCED_TABLE_NAME = TABLE_NAME"
+            f" FROM information_schema.KEY_COLUMN_USAGE WHERE {where} AND REFERENCED_TABLE_NAME IS NOT NULL"
         )
+        others = [name for name, not_unique, _ in indexes if name != "PRIMARY" and not not_unique]
         return FollowerTable(
-            database, name, {row[0]: _column(*row) for row in columns}, tuple(row[0] for row in key), bool(itself)
+            database,
+            name,
+            {row[0]: _column(*row) for row in columns},
+            tuple(column for index, _, column in indexes if index == "PRIMARY"),
+            refers_to_itself=any(itself for (itself,) in references),
+            meets_own_row=not others and not references,
+            bare=not indexes and (database, name) not in self._singly,
         )
 
     def _refuse_other_storage(self, where: str, table: str) -> None:
@@ -142,7 +197,8 @@ class FollowerTables:
 def _column(name: str, kind: str, extra: str, nullable: str, without_default: int) -> FollowerColumn:
     generated = "GENERATED" in extra.replace("DEFAULT_GENERATED", "")
     defaulted = not without_default or nullable == "YES" or "auto_increment" in extra or "DEFAULT_GENERATED" in extra
-    return FollowerColumn(name, kind, generated, "STORED GENERATED" in extra, not defaulted and not generated)
+    required, renewed = not defaulted and not generated, "on update" in extra
+    return FollowerColumn(name, kind, generated, "STORED GENERATED" in extra, required, renewed)
 
 
 def _check(table: FollowerTable, rows: Rows) -> None:

@@ -5,16 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fix_replay import Stage
+from fix_replay import COLUMNS, Stage, row
 from kit.events import integer, string
 
 from shared.errors import DivergedError
-
-COLUMNS = ("id", "name")
-
-
-def row(number: int | None, name: str | None) -> list[Any]:
-    return [integer(number), string(name)]
 
 
 def test_a_table_without_a_key(gtid_stage: Stage) -> None:
@@ -69,11 +63,13 @@ def test_generated_and_invisible_columns(gtid_stage: Stage) -> None:
 
 def test_the_error_value_of_an_enum(gtid_stage: Stage) -> None:
     stage = gtid_stage
-    stage.create("(id INT PRIMARY KEY, e ENUM('a','','b'), name VARCHAR(3))")
-    columns = ("id", "e", "name")
+    stage.create("(id INT PRIMARY KEY, e ENUM('a','','b'), name VARCHAR(3), wide CHAR(3) CHARACTER SET ucs2)")
+    columns = ("id", "e", "name", "wide")
+    # of whose character set MySQL warns
+    wide = {"EncodedString": {"charset": "ucs2", "base64": "AGE="}}
 
     def image(number: int, index: int, name: str = "x") -> list[Any]:
-        return [integer(number), {"Enum": index}, string(name)]
+        return [integer(number), {"Enum": index}, string(name), wide]
 
     with stage.log.transaction():
         stage.log.rows("Add", stage.table, columns, [image(1, 1), image(2, 0), image(3, 2), image(4, 0)])
@@ -140,6 +136,7 @@ def test_a_table_that_cannot_take_the_rows_is_refused(gtid_stage: Stage, change:
     with pytest.raises(DivergedError) as caught:
         stage.replay()
     assert message.format(t=stage.table) in str(caught.value)
+    assert "sequence 2 (topic offset 2)" in str(caught.value)
     assert stage.position() == (1, 1)
 
 
@@ -148,11 +145,14 @@ def test_a_table_that_can_take_more_is_fine(gtid_stage: Stage) -> None:
     stage.create()
     stage.replay()
     stage.server.execute(
-        "SET sql_log_bin = 0", f"ALTER TABLE {stage.table} MODIFY name TEXT, ADD extra INT DEFAULT 3, MODIFY id BIGINT"
-    )
+        "SET sql_log_bin = 0", f"ALTER TABLE {stage.table} MODIFY name TEXT, ADD extra INT DEFAULT 3, MODIFY id BIGINT",
+        f"ALTER TABLE {stage.table} ADD changed TIMESTAMP(6) NULL ON UPDATE CURRENT_TIMESTAMP(6)",
+    )  # fmt: skip
     stage.log.add(stage.table, COLUMNS, row(1, "a"), types=["int", "varchar(20)"])
+    stage.log.update(stage.table, COLUMNS, (row(1, "a"), row(1, "b")))
     stage.replay()
-    assert stage.rows() == [(1, "a", 3)]
+    # what is the follower's own is not changed by the leader's rows
+    assert stage.rows() == [(1, "b", 3, None)]
 
 
 def test_what_strict_mode_refuses_stops(gtid_stage: Stage) -> None:

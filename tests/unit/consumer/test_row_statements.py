@@ -95,13 +95,22 @@ def test_what_differs_is_not_joined() -> None:
 def test_the_error_value_of_an_enum_stands_alone() -> None:
     images = [[integer(number), {"Enum": index}] for number, index in ((1, 1), (2, 0), (3, 2))]
     statements = write(rows("Add", *images), on=table(v="enum('a','b')"))
-    assert [(one.sql.partition("VALUES ")[2], one.zeros) for one in statements] == [
+    assert [(one.sql.partition("VALUES ")[2], one.warnings) for one in statements] == [
         ("(1,1)", 0),
         ("(2,0)", 1),
         ("(3,2)", 0),
     ]
     (update,) = write(rows("Update", (images[0], images[1])), on=table(v="enum('a','b')"))
-    assert update.zeros == 1
+    assert update.warnings == 1
+
+
+def test_the_warnings_of_literals_beside_an_error_value() -> None:
+    wide = {"EncodedString": {"charset": "ucs2", "base64": "AGE="}}
+    on, zero, one = table(v="enum('a')"), [wide, {"Enum": 0}], [wide, {"Enum": 1}]
+    (insert,), (update,), (plain,) = (
+        write(rows("Add", zero), on=on), write(rows("Update", (one, zero)), on=on), write(rows("Add", one), on=on)
+    )  # fmt: skip
+    assert (insert.warnings, update.warnings, plain.warnings) == (2, 3, 0)
 
 
 def test_limits() -> None:
