@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.pipe import Pipe, ResultCheck
@@ -12,6 +14,13 @@ from cdc_consumer.sql.positions import Intent, LeftOut, Mark, PositionTables, ma
 ADVANCE_SECONDS = 1.0
 
 
+class Slot(NamedTuple):
+    """Tells of what was committed as one, maybe before its turn: by the sequence of its first event and its end."""
+
+    first: int
+    end: Mark
+
+
 class OwnTables:
     """Writes the system's own tables over the session of one worker, between its transactions and outside the binlog.
 
@@ -19,8 +28,9 @@ class OwnTables:
     """
 
     def __init__(
-        self, pipe: Pipe, gtids: Gtids, tables: PositionTables, start: Mark, link: int, intent: Intent | None
-    ) -> None:
+        self, pipe: Pipe, gtids: Gtids, tables: PositionTables, start: Mark, link: int, intent: Intent | None,
+        slots: dict[int, Slot],
+    ) -> None:  # fmt: skip
         self._pipe = pipe
         self._gtids = gtids
         self._tables = tables
@@ -32,9 +42,16 @@ class OwnTables:
         self.link = link
         #: the statement that was about to run when the last session ended, or is about to run now
         self.intent = intent
+        #: the slots when the session began, by number
+        self.slots = slots
         #: a position that moved without rows and is not written yet
         self._due: Mark | None = None
         self._advanced = 0.0
+
+    @property
+    def ahead(self) -> dict[int, Mark]:
+        """Return the ends of what is behind the start and ended before its turn, by the sequences of first events."""
+        return {slot.first: slot.end for slot in self.slots.values() if slot.end.sequence > self.start.sequence}
 
     def moved(self, mark: Mark) -> str:
         """Return the SQL that moves the position inside of the transaction that ends there."""
@@ -49,6 +66,10 @@ class OwnTables:
         """Tell whether the position is where all that was sent has brought it, as far as was noted."""
         ((*mark,),) = self._pipe.ask(self._tables.read())
         return mark_from(mark).sequence == self.sequence
+
+    def read_slots(self) -> dict[int, Slot]:
+        """Ask for the slots as they are now, by number."""
+        return _slots(self._pipe.ask(self._tables.read_slots()))
 
     def pass_to(self, mark: Mark) -> None:
         """Move the position without rows: at once when the last such move is a second ago, else by `catch_up`."""
@@ -108,7 +129,12 @@ def open_own_tables(pipe: Pipe, gtids: Gtids, tables: PositionTables) -> OwnTabl
     ((*mark,),) = pipe.ask(tables.read())
     ((link,),) = pipe.ask(tables.read_link())
     intents = pipe.ask(tables.read_intent())
-    return OwnTables(pipe, gtids, tables, mark_from(mark), link, Intent(*intents[0]) if intents else None)
+    slots = _slots(pipe.ask(tables.read_slots()))
+    return OwnTables(pipe, gtids, tables, mark_from(mark), link, Intent(*intents[0]) if intents else None, slots)
+
+
+def _slots(rows: Iterable[Sequence[Any]]) -> dict[int, Slot]:
+    return {number: Slot(first, mark_from(mark)) for number, first, *mark in rows}
 
 
 def position_of(mark: Mark) -> str:

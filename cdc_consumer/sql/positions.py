@@ -39,6 +39,11 @@ class Mark:
 CHAINED_KEY = "(topic, worker, link)"
 LINK = "link BIGINT NOT NULL DEFAULT -1"
 
+#: the columns of a Mark
+_MARK = (
+    "topic_offset, sequence, leader_file, leader_offset, gtid, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', committed_at)"
+)
+
 #: nothing applied yet
 NOTHING = Mark(-1, -1, "", 0, None, None)
 
@@ -50,13 +55,24 @@ def mark_of(event: Event, offset: int) -> Mark:
     return Mark(offset, event.sequence, event.position.file, after, gtid, committed)
 
 
+#: characters of a fingerprint, and what those begin with of an operator's own statement, and of a table that is made
+#: before its rows: no digit has such letters
+FINGERPRINT_LENGTH, INSTEAD, MADE = 64, "instead:", "made:"
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A statement that commits by itself and was about to run: without GTIDs only this tells whether it did."""
 
     sequence: int
-    #: of what it names, before it
+    #: of what it names, before it; that of a statement in the place of the event's own begins with INSTEAD, and that of
+    #: one that makes a table for the rows behind it is MADE and which table that is
     fingerprint: str
+
+    @property
+    def instead(self) -> bool:
+        """Tell whether it is about a statement that an operator put in the place of the event's own."""
+        return self.fingerprint.startswith(INSTEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +148,24 @@ class PositionTables:
         """Return a query for the sequence of the last transaction that the binlog tells of."""
         return f"SELECT link FROM {self.position} WHERE {self._row}"
 
+    def read_slots(self) -> str:
+        """Return a query for the slots: number, link and a Mark of each.
+
+        A slot tells of what was committed as one, maybe before its turn: the link is the sequence of its first event.
+        What the position has reached needs no slot.
+        """
+        return f"SELECT worker, link, {_MARK} FROM {self.position} WHERE topic = {self._topic} AND worker > 0"
+
+    def read_ahead(self) -> str:
+        """Return a query for the leader's position after each transaction that ended before its turn."""
+        return (
+            f"SELECT leader_file, leader_offset FROM {self.position} WHERE topic = {self._topic} AND worker > 0"
+            f" AND sequence > (SELECT sequence FROM {self.position} WHERE {self._row})"
+        )
+
     def read(self) -> str:
         """Return the query for the row of the position, which `mark_from` makes a Mark."""
-        return (
-            "SELECT topic_offset, sequence, leader_file, leader_offset, gtid,"
-            " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', committed_at)"
-            f" FROM {self.position} WHERE {self._row}"
-        )
+        return f"SELECT {_MARK} FROM {self.position} WHERE {self._row}"
 
     def read_intent(self) -> str:
         return f"SELECT sequence, fingerprint FROM {self.intent} WHERE {self._row}"
