@@ -16,6 +16,8 @@ ROW_VERBS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 
 #: what an error names beside the repair, where it stops at one transaction; it tells the sequence itself
 WAY_PAST = "or leave the transaction of its sequence out with cdc-consumer --skip"
+#: and where it stops at what no producer writes
+FOREIGN = f"find out who else writes to the topic, {WAY_PAST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,25 @@ def _statements(file: str) -> tuple[bytes, ...]:
 def _split(text: bytes) -> tuple[bytes, ...]:
     """Cut a text at its semicolons, but not that of a statement with a body."""
     tokens = Tokens(text, 0, "utf8mb4")
-    if not tokens.at_end and not _changes_rows(text[tokens.start :]):
-        return (text.strip().rstrip(b";"),)
-    found, start = [], 0
-    while not tokens.at_end:
-        if tokens.word == ";":
-            found.append(text[start : tokens.start])
-            start = tokens.start + 1
+    start = end = 0
+    while tokens.word == ";":
+        start = end = tokens.end
         tokens.advance()
-    return tuple(part.strip() for part in [*found, text[start:]] if part.strip())
+    if not tokens.at_end and not _changes_rows(text[tokens.start :]):
+        return (text[start:].strip().rstrip(b";"),)
+    found = []
+    while True:
+        if tokens.at_end or tokens.word == ";":
+            stop = len(text) if tokens.at_end else tokens.start
+            if end > start:
+                # a comment behind the last word may reach to the end of its line, and others stand behind it there
+                found.append(text[start:stop].strip() + (b"\n" if text[end:stop].strip() else b""))
+            if tokens.at_end:
+                return tuple(found)
+            start = stop + 1
+        else:
+            end = tokens.end
+        tokens.advance()
 
 
 def _changes_rows(sql: bytes) -> bool:

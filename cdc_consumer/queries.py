@@ -17,7 +17,7 @@ from shared.errors import DivergedError, EventError, FollowerError
 from shared.events import Query
 from shared.filters import DatabaseFilter
 from shared.mysql import quote_name
-from shared.statements.heads import Statement, shown_sql
+from shared.statements.heads import shown_sql
 
 #: what to do about a topic whose events no producer wrote
 FOREIGN = f"find out who else writes to the topic, {WAY_PAST}"
@@ -125,7 +125,7 @@ class QueryReplay:
         worker.settle()
         gtid = worker.gtids.usable(step.event.gtid)
         # the last session may have ended between the statement and the position; MySQL remembers the GTID
-        ran = self._ran_before(step, reading.statement) if gtid is None else worker.gtids.executed(gtid)
+        ran = self._ran_before(step, reading) if gtid is None else worker.gtids.executed(gtid)
         if not ran:
             try:
                 worker.run(reading.sql, self._default_database(reading), reading.settings, gtid, reading.about)
@@ -135,10 +135,11 @@ class QueryReplay:
                 raise
         self._own.advance(mark_of(step.event, step.offset))
 
-    def _ran_before(self, step: Step, statement: Statement) -> bool:
+    def _ran_before(self, step: Step, reading: QueryReading) -> bool:
         """True when the last session ran this statement and ended before it wrote the position."""
         sequence, intent = step.event.sequence, self._own.intent
-        now = fingerprint(self._worker.ask, statement)
+        now = fingerprint(self._worker.ask, reading.statement, reading.sql)
+        self._own.refuse_instead(sequence)
         if intent is not None and intent.sequence == sequence:
             return intent.fingerprint != now
         self._own.intend(Intent(sequence, now))

@@ -3,7 +3,7 @@
 Without GTIDs it tells whether a statement that commits by itself ran before a crash: two equal fingerprints mean that
 nothing of it is there, and then it may run. What leaves no trace in them does no harm when it runs twice: TRUNCATE, or
 an ALTER that changes nothing. It reads the objects the statement names, so it costs the same in any database, and what
-others do to other objects does not matter.
+others do to other objects does not matter. Only where definitions do not tell, InnoDB is asked for all its tables.
 """
 
 from __future__ import annotations
@@ -20,20 +20,26 @@ from shared.statements.heads import Statement
 
 #: the next value of a counter is data, and an ALTER of nothing else may run twice
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
+#: what may give columns of one table each other's names
+_RENAMES = re.compile(rb"\b(CHANGE|RENAME)\b", re.IGNORECASE)
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
-def fingerprint(ask: Ask, statement: Statement) -> str:
-    """Hash it to 64 hexadecimal digits. Needs the privilege PROCESS, and to see the objects the statement names."""
+def fingerprint(ask: Ask, statement: Statement, sql: bytes) -> str:
+    """Hash it to 64 hexadecimal digits; `sql` is the statement's text.
+
+    Needs the privilege PROCESS, and to see the objects the statement names.
+    """
     digest = hashlib.sha256()
     facts = _FACTS[statement.kind]
     # an index is told by its table, which the statement names second
     targets = statement.targets[1:] if statement.kind == "INDEX" else statement.targets
+    # two tables, or two columns, may change places and look as before; what InnoDB keeps of a table tells
+    hidden = statement.kind == "TABLE" and statement.verb != "DROP" and (len(targets) > 1 or _RENAMES.search(sql))
     for database, name in targets:
         digest.update(repr((database, name, *facts(ask, database, name))).encode("utf-8", "surrogateescape"))
-        if statement.kind == "TABLE" and len(targets) > 1 and statement.verb != "DROP":
-            # two tables may change places and look as before; the ids that InnoDB gave them tell
-            digest.update(repr(ask(_innodb_ids(database, name))).encode())
+        if hidden:
+            digest.update(repr(ask(_innodb_tables(database, name))).encode())
     return digest.hexdigest()
 
 
@@ -103,14 +109,17 @@ def _is(object_kind: str, part: str, name: str) -> str:
     return f"{object_kind}_{part} = {literals.text(name)}"
 
 
-def _innodb_ids(database: str, table: str) -> str:
-    """Selects the ids of a table and of its partitions by the names of their files."""
+def _innodb_tables(database: str, table: str) -> str:
+    """Selects what InnoDB keeps of a table and of its partitions, by the names of their files.
+
+    That is their ids, and how often columns were added and dropped under the same id (TOTAL_ROW_VERSIONS).
+    """
     names = "NAME LIKE '%@%'"
     if database.isascii() and table.isascii():
         name = f"{_file_name(database)}/{_file_name(table)}"
         names = f"NAME = {literals.text(name)} OR LEFT(NAME, {len(name) + 1}) = {literals.text(name + '#')}"
     # of a name with letters beyond ASCII the code is not known here: every table with such letters is taken
-    return f"SELECT NAME, TABLE_ID, SPACE FROM information_schema.INNODB_TABLES WHERE {names} ORDER BY NAME"
+    return f"SELECT * FROM information_schema.INNODB_TABLES WHERE {names} ORDER BY NAME"
 
 
 def _file_name(name: str) -> str:

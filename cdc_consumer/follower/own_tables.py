@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from cdc_consumer.follower.gtids import Gtids
 from cdc_consumer.follower.pipe import Pipe, ResultCheck
 from cdc_consumer.sql.positions import Intent, LeftOut, Mark, PositionTables, mark_from
+from shared.errors import FollowerError
 
 #: seconds between two writes of a position that moves without rows
 ADVANCE_SECONDS = 1.0
@@ -91,9 +92,20 @@ class OwnTables:
         self._due, self.sequence, self._advanced = None, mark.sequence, time.monotonic()
         self._write(self._tables.write(mark), ResultCheck(1, about=position_of(mark)))
 
-    def leave_out(self, left_out: LeftOut) -> None:
-        """Write down that a transaction was left out, outside of any."""
-        self._write(self._tables.write_left_out(left_out), ResultCheck(1, about=f"the decision on {left_out}"))
+    def leave_out(self, left_out: LeftOut, mark: Mark) -> None:
+        """Write down that a transaction was left out, and the position after it, both or neither."""
+        self._due, self.sequence = None, mark.sequence
+        with self._gtids.hidden():
+            self._pipe.put("BEGIN", ResultCheck(about="BEGIN"))
+            self._pipe.put(self._tables.write_left_out(left_out), ResultCheck(1, about=f"the decision on {left_out}"))
+            self._pipe.put(self._tables.write(mark), ResultCheck(1, about=position_of(mark)))
+            self._pipe.put("COMMIT", ResultCheck(about="COMMIT"))
+        self._pipe.settle()
+
+    @property
+    def forget_intent(self) -> str:
+        """Say how an operator lets a statement run again of which it is not known whether it ran."""
+        return f"if it did not, run on the follower: {self._tables.delete_intent()}"
 
     def leaves_out(self, left_out: LeftOut) -> str:
         """Return the SQL that writes it down inside of the transaction that stands for it."""
@@ -107,6 +119,14 @@ class OwnTables:
         """Write down that a statement that commits by itself is about to run."""
         self.intent = intent
         self._write(self._tables.write_intent(intent), ResultCheck(about="the intent"))
+
+    def refuse_instead(self, sequence: int) -> None:
+        """Raise FollowerError when an operator's statement may have run in the place of this event's."""
+        if self.intent is not None and self.intent.sequence == sequence and self.intent.instead:
+            raise FollowerError(
+                f"a statement of --instead was about to run in the place of sequence {sequence}: decide again with the"
+                f" same file; {self.forget_intent}"
+            )
 
     def withdraw(self) -> None:
         """Delete the intent of a statement that failed: what changes from now on is not its doing."""
