@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 
 from cdc_consumer.follower.pipe import Pipe, ResultCheck
 from cdc_consumer.follower.preflight import Facts
@@ -12,6 +13,19 @@ from cdc_consumer.sql import literals
 from shared.errors import EventError
 
 _GTID = re.compile(r"[0-9a-fA-F-]{36}(:[a-z_0-9]{1,32})?:\d+", re.ASCII)
+
+
+class ExecutedBefore(Enum):
+    """Tells whether the last session, a copy of the leader or native replication has executed a transaction.
+
+    It is POSSIBLE at first where the follower has GTIDs. PASSING lasts from the `begin` to the `commit` of a
+    transaction that was executed. From the first one that was not, it is OVER: the lock keeps other consumers away,
+    and should native replication execute one all the same, the position's UPDATE matches no row.
+    """
+
+    POSSIBLE = 0
+    PASSING = 1
+    OVER = 2
 
 
 class Gtids:

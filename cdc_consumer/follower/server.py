@@ -18,6 +18,7 @@ from cdc_consumer.follower.own_tables import open_own_tables
 from cdc_consumer.follower.patience import Patience
 from cdc_consumer.follower.pipe import Pipe, ResultCheck, TablePlace
 from cdc_consumer.follower.tables import FollowerTables
+from cdc_consumer.follower.variables import SessionVariables
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.sql import literals
@@ -60,12 +61,12 @@ class Server:
         gtids = Gtids(pipe, self.facts)
         names = PositionTables(self.profile.database.system_database, self.profile.topic.name, number)
         own = open_own_tables(pipe, gtids, names)
-        tables = FollowerTables(pipe.ask)
+        tables = FollowerTables(pipe.ask, refused)
         changes = None
         position = self._position_row(pipe, gtids, number) if self.profile.apply.rows == "auto" else None
         if position is not None:
             changes = ChangesWriter(pipe, tables, position, refused, self.facts.max_packet, limit)
-        return Worker(pipe, gtids, own, tables, session, limit, careful, changes)
+        return Worker(pipe, gtids, own, tables, SessionVariables(pipe, gtids, session), limit, careful, changes)
 
     def _position_row(self, pipe: Pipe, gtids: Gtids, number: int) -> PositionRow | None:
         """Return what moves the position in binlog events, None where the follower takes none, or not this one's."""

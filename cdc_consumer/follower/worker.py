@@ -5,37 +5,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from enum import Enum
 
 from cdc_consumer.binlog.changes import Changes
-from cdc_consumer.follower.changes_writer import ChangesWriter
-from cdc_consumer.follower.gtids import Gtids
+from cdc_consumer.binlog.layout import RowLayout
+from cdc_consumer.filled_table import FilledTable
+from cdc_consumer.follower.changes_writer import ChangesWriter, passed_over
+from cdc_consumer.follower.gtids import ExecutedBefore, Gtids
 from cdc_consumer.follower.own_tables import OwnTables, position_of
-from cdc_consumer.follower.pipe import ChangeGroup, Pipe, ResultCheck
+from cdc_consumer.follower.pipe import ChangeGroup, Pipe, ResultCheck, TablePlace
 from cdc_consumer.follower.row_statements import RowStatement, RowWriter
 from cdc_consumer.follower.tables import FollowerTables
+from cdc_consumer.follower.variables import USUAL, SessionVariables
 from cdc_consumer.sql.positions import LeftOut, Mark
-from cdc_consumer.sql.session import ROWS, RowMode, Session, row_settings
-from shared.errors import DivergedError, FollowerError, RowUnnamedError
+from shared.errors import RowUnnamedError
 from shared.events import Rows
-from shared.mysql import quote_name
 
 logger = logging.getLogger(__name__)
 
-_USUAL = RowMode()
-
-
-class ExecutedBefore(Enum):
-    """Tells whether the last session, a copy of the leader or native replication has executed a transaction.
-
-    It is POSSIBLE at first where the follower has GTIDs. PASSING lasts from the `begin` to the `commit` of a
-    transaction that was executed. From the first one that was not, it is OVER: the lock keeps other consumers away,
-    and should native replication execute one all the same, the position's UPDATE matches no row.
-    """
-
-    POSSIBLE = 0
-    PASSING = 1
-    OVER = 2
 
 
 class Worker:
@@ -52,8 +38,8 @@ class Worker:
     """
 
     def __init__(
-        self, pipe: Pipe, gtids: Gtids, own: OwnTables, tables: FollowerTables, session: Session, limit: int,
-        careful: int | None, changes: ChangesWriter | None,
+        self, pipe: Pipe, gtids: Gtids, own: OwnTables, tables: FollowerTables, variables: SessionVariables,
+        limit: int, careful: int | None, changes: ChangesWriter | None,
     ) -> None:  # fmt: skip
         """`limit` is how many characters a statement of many rows may grow to.
 
@@ -64,17 +50,17 @@ class Worker:
         self.own = own
         self.tables = tables
         self._pipe = pipe
-        self._session = session
-        #: what the session is set to
-        self._mode = _USUAL
+        self._variables = variables
         self._limit = limit
         self._careful = careful
         self._writer = RowWriter(limit if careful is None else 0)
         self._changes = changes
-        #: GTID of the transaction under way, and whether it has a BEGIN
+        #: GTID of the transaction under way, and whether it has a BEGIN, and so is open on the session
         self._gtid: str | None = None
-        self._begun = False
+        self.begun = False
         self._earlier = ExecutedBefore.POSSIBLE if gtids.used else ExecutedBefore.OVER
+        #: the transaction before was passed over, and the log has said so of one of them
+        self._passed = False
 
     @property
     def careful(self) -> bool:
@@ -87,22 +73,28 @@ class Worker:
         return self._changes is not None and not self.careful
 
     @property
+    def changes(self) -> ChangesWriter | None:
+        """Return what takes whole transactions that others may apply; None while this worker must look at each."""
+        return self._changes if self.takes_changes and self._earlier is ExecutedBefore.OVER else None
+
+    @property
     def usable(self) -> bool:
         """Is false after an error that left the session in a state nobody knows."""
         return not self._pipe.broken
 
     # rows
 
-    def begin(self, gtid: str | None) -> None:
-        """Open a transaction, under its GTID where the follower has GTIDs."""
+    def begin(self, gtid: str | None, *, executed: bool = False) -> None:
+        """Open a transaction, under its GTID where the follower has GTIDs; `executed` when it may be executed there."""
         gtid = self.gtids.usable(gtid)
-        if gtid is not None and self._earlier is ExecutedBefore.POSSIBLE:
+        # what is looked at closely may be missing because somebody else has executed it
+        if gtid is not None and (executed or self.careful or self._earlier is ExecutedBefore.POSSIBLE):
             if self.gtids.executed(gtid):
-                logger.debug("%s was executed before", gtid)
-                self._earlier = ExecutedBefore.PASSING
+                logger.log(logging.DEBUG if self._passed else logging.INFO, "%s was executed before: passed over", gtid)
+                self._earlier, self._passed = ExecutedBefore.PASSING, True
                 return
-            self._earlier = ExecutedBefore.OVER
-        self._gtid, self._begun = gtid, False
+            self._earlier, self._passed = ExecutedBefore.OVER, False
+        self._gtid, self.begun = gtid, False
 
     def write(self, rows: Rows, sequence: int, offset: int) -> None:
         """Apply row images; their statements may wait for more of the same table."""
@@ -111,7 +103,11 @@ class Worker:
         self._put_changes(sequence)
         self._begin()
         self._look_closer(end=True)
-        self._put(self._writer.write(rows, self.tables.get(rows), sequence, offset))
+        if not self.tables.knows(rows.database, rows.table):
+            # what is under way is judged first: its errors are not about this table
+            self._pipe.settle()
+        table = self.tables.get(rows, f"sequence {sequence} (topic offset {offset}): ")
+        self._put(self._writer.write(rows, table, sequence, offset))
 
     def write_changes(self, changes: Changes, count: int, sequence: int) -> bool:
         """Apply the leader's own binlog events, or return False where only `write` is known to do that exactly.
@@ -136,7 +132,7 @@ class Worker:
         if self._earlier is ExecutedBefore.PASSING:
             self._earlier = ExecutedBefore.POSSIBLE
             self.own.pass_to(mark)
-        elif self._begun or self._changes is None or self.careful:
+        elif self.begun or self._changes is None or self.careful:
             self._commit_begun(mark)
         else:
             self._commit_changes(self._changes, mark)
@@ -146,8 +142,8 @@ class Worker:
 
     def _begin(self) -> None:
         """Open the transaction for more than one statement."""
-        if not self._begun:
-            self._begun = True
+        if not self.begun:
+            self.begun = True
             self.own.forget_due()
             self.gtids.take(self._gtid)
             self._pipe.put("BEGIN", ResultCheck(about="BEGIN"), counted=True)
@@ -156,10 +152,11 @@ class Worker:
         self._begin()
         self._put_changes(mark.sequence)
         self._put(self._writer.finish())
-        self._use_mode(_USUAL)
+        self._variables.use_mode(USUAL)
         self._look_closer(end=True)
         self._pipe.put(self.own.moved(mark), ResultCheck(1, about=position_of(mark)))
         self._pipe.commit(f"COMMIT of sequence {mark.sequence}")
+        self.begun = False
 
     def put(self, sql: str, about: str) -> None:
         """Let a statement of the operator change rows inside of the open transaction."""
@@ -183,7 +180,7 @@ class Worker:
         self._writer = RowWriter(self._writer.limit)
         if self._changes is not None:
             self._changes.abandon()
-        if self._begun:
+        if self.begun:
             self._look_closer(end=True)
             self._pipe.put("ROLLBACK", ResultCheck(about="ROLLBACK"))
 
@@ -210,13 +207,10 @@ class Worker:
         """See that all changes were applied, before SQL changes what the session has counted, or once a second."""
         if self._changes is None or self._changes.applied.check(end=end):
             return
-        group = ChangeGroup(self.own.sequence, frozenset())
-        if self._begun or not self.own.stands():
+        group = ChangeGroup(self.own.sequence)
+        if self.begun or not self.own.stands():
             raise RowUnnamedError(f"the follower passed over {group}", group.sequence, group.tables)
-        raise DivergedError(
-            f"the follower took binlog events up to sequence {self.own.sequence} and did not apply all rows in them;"
-            ' audit it with cdc-parity, and go on with rows = "sql" in [apply]'
-        )
+        raise passed_over(self.own.sequence)
 
     def settle(self, *, last: bool = False) -> None:
         """Send everything and commit what waits for it: what was given to `commit` is durable on return.
@@ -232,19 +226,20 @@ class Worker:
         if self.usable:
             self._pipe.retract()
             self._pipe.settle()
+            self.own.catch_up()
 
     def _put(self, statements: Iterable[RowStatement]) -> None:
         for statement in statements:
-            self._use_mode(statement.mode)
-            self._pipe.put(statement.sql, ResultCheck(statement.rows, statement.zeros or None, statement.source))
-
-    def _use_mode(self, mode: RowMode) -> None:
-        # comparing two modes costs a statement less than comparing what they stand for
-        if mode != self._mode:
-            self._mode = mode
-            self._set(row_settings(mode))
+            self._variables.use_mode(statement.mode)
+            self._pipe.put(statement.sql, ResultCheck(statement.rows, statement.warnings or None, statement.source))
 
     # statements
+
+    def filled_table(self, place: TablePlace, layout: RowLayout | None) -> FilledTable:
+        """Return what makes a table and fills it, in one transaction; all is settled, and the worker takes changes."""
+        assert self._changes is not None
+        self._earlier = ExecutedBefore.OVER
+        return FilledTable(self._pipe, self.own, self._variables, self._changes, place, layout)
 
     def forget_tables(self) -> None:
         """Note that a statement may have changed any table."""
@@ -252,49 +247,17 @@ class Worker:
         if self._changes is not None:
             self._changes.forget()
 
-    def ask(self, sql: str | bytes) -> list[tuple[object, ...]]:
-        """Return the rows of a query, after everything before it."""
-        return list(self._pipe.ask(sql))
+    def ask(self, sql: str | bytes, *, counted: bool = False) -> list[tuple[object, ...]]:
+        """Return the rows of a query, after everything before it; `counted` is the pipe's."""
+        return list(self._pipe.ask(sql, counted=counted))
 
     def run(
-        self,
-        sql: bytes,
-        database: str,
-        settings: Mapping[str, str],
-        gtid: str | None,
-        about: str,
-        *,
+        self, sql: bytes, database: str, settings: Mapping[str, str], gtid: str | None, about: str, *,
         hidden: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Run a statement that commits by itself, in its original bytes and session, under its GTID unless it is None.
 
         `database` is its default database, "" for any. `hidden` keeps a part of a transaction that has a GTID out of
         the binlog. The server refusing it leaves the worker usable.
         """
-        if database:
-            self._pipe.put(f"USE {quote_name(database)}", ResultCheck(about=f"USE {database}"))
-            self._session.used_database()
-        if hidden:
-            with self.gtids.hidden():
-                self._run(sql, settings, about)
-            return
-        self.gtids.take(gtid)
-        self._run(sql, settings, about)
-        if gtid is not None:
-            # the server may find that there is nothing to log; the GTID is then still ours to commit
-            self._pipe.put("COMMIT", ResultCheck(about="COMMIT"))
-        self._pipe.settle()
-
-    def _run(self, sql: bytes, settings: Mapping[str, str], about: str) -> None:
-        self._set(settings)
-        try:
-            self._pipe.run(sql, about)
-        except FollowerError:
-            if self.usable:
-                self._set(ROWS)
-            raise
-        self._set(ROWS)
-
-    def _set(self, settings: Mapping[str, str]) -> None:
-        for change in self._session.change(settings):
-            self._pipe.put(change, ResultCheck(about=change))
+        self._variables.run(sql, database, settings, gtid, about, hidden=hidden)
