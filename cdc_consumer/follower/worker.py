@@ -22,6 +22,8 @@ from shared.events import Rows
 
 logger = logging.getLogger(__name__)
 
+#: transactions at most that are committed as one where there are no GTIDs
+MERGED = 100
 
 
 class Worker:
@@ -34,7 +36,7 @@ class Worker:
     waits is the pipe's, the GTID in use is of `Gtids`, a position that waits is of `OwnTables`.
 
     A transaction whose rows all went by `write_changes` and that is small is one statement with its position inside,
-    and needs no BEGIN.
+    and needs no BEGIN. Without GTIDs several of them that wait in the topic are one statement together.
     """
 
     def __init__(
@@ -58,6 +60,10 @@ class Worker:
         #: GTID of the transaction under way, and whether it has a BEGIN, and so is open on the session
         self._gtid: str | None = None
         self.begun = False
+        #: the end of the last of the transactions that are whole in the statement under way and wait for more of their
+        #: kind, None for none; how many they are, and how much of the statement is theirs
+        self._whole: Mark | None = None
+        self._merged = self._edge = 0
         self._earlier = ExecutedBefore.POSSIBLE if gtids.used else ExecutedBefore.OVER
         #: the transaction before was passed over, and the log has said so of one of them
         self._passed = False
@@ -121,8 +127,12 @@ class Worker:
             return True
         self._put(self._writer.finish())
         if not writer.statement.takes(changes):
+            self._send_whole()
+        if not writer.statement.takes(changes):
             self._put_changes(sequence)
         writer.add(changes, count)
+        if writer.full:
+            self._send_whole()
         if writer.full:
             self._put_changes(sequence)
         return True
@@ -143,6 +153,7 @@ class Worker:
     def _begin(self) -> None:
         """Open the transaction for more than one statement."""
         if not self.begun:
+            self._send_whole()
             self.begun = True
             self.own.forget_due()
             self.gtids.take(self._gtid)
@@ -178,14 +189,34 @@ class Worker:
             self._earlier = ExecutedBefore.POSSIBLE
             return
         self._writer = RowWriter(self._writer.limit)
+        self._send_whole()
         if self._changes is not None:
             self._changes.abandon()
         if self.begun:
             self._look_closer(end=True)
             self._pipe.put("ROLLBACK", ResultCheck(about="ROLLBACK"))
 
+    def pass_to(self, mark: Mark) -> None:
+        """Move the position without rows, soon, and outside of any transaction."""
+        self._send_whole()
+        self.own.pass_to(mark)
+
     def _commit_changes(self, writer: ChangesWriter, mark: Mark) -> None:
-        """Send the transaction as one statement, which finds the position only where the one before it has left it."""
+        """Let the transaction wait for more of its kind where the leader's own GTIDs are of no use, else send it."""
+        self._whole, self._edge = mark, writer.added
+        self._merged += 1
+        if self.gtids.used or self._merged >= MERGED or writer.full:
+            self._send_whole()
+
+    def _send_whole(self) -> None:
+        """Send the transactions that wait as one statement, and keep what was added after them.
+
+        It finds the position only where the one before it has left it.
+        """
+        mark, writer = self._whole, self._changes
+        if mark is None or writer is None:
+            return
+        rest = writer.cut(self._edge) if writer.added > self._edge else []
         checks = writer.statement.foreign_key_checks
         now = time.time_ns() // 1000
         moved = writer.position.moved(self.own.link, mark, now, foreign_key_checks=checks)
@@ -193,11 +224,15 @@ class Worker:
         writer.add(moved, 1)
         writer.applied.begin()
         self._pipe.chain([*self.gtids.taking(self._gtid), writer.finish(mark.sequence)])
+        self._whole, self._merged = None, 0
+        for changes, count in rest:
+            writer.add(changes, count)
         self._look_closer()
 
     def _put_changes(self, sequence: int) -> None:
         """Queue the changes that were collected, inside of a transaction; `sequence` is the last of them."""
         writer = self._changes
+        self._send_whole()
         if writer is not None and writer.statement:
             self._begin()
             writer.applied.begin()
@@ -217,6 +252,7 @@ class Worker:
 
         The `last` time see in any case that all was applied.
         """
+        self._send_whole()
         self._pipe.settle()
         self._look_closer(end=last)
         self.own.catch_up()
@@ -224,6 +260,7 @@ class Worker:
     def finish(self) -> None:
         """Commit the transactions that are whole and give up the one that is not; nothing may follow."""
         if self.usable:
+            self._send_whole()
             self._pipe.retract()
             self._pipe.settle()
             self.own.catch_up()
