@@ -105,7 +105,7 @@ def open_server(
     try:
         ((id,),) = mysql.rows(connection, "SELECT CONNECTION_ID()")
         facts = preflight.inspect(connection, databases)
-        take_lock(connection, f"{profile.database.system_database}.{profile.topic.name}", previous)
+        take_lock(connection, f"{profile.database.system_database}.{profile.topic.name}", () if previous is None else (previous,))
         settings = preflight.session_settings(connection, profile.database.lock_wait_seconds)
         return Server(profile, connection, id, facts, settings)
     except BaseException as error:
