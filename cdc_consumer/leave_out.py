@@ -4,17 +4,76 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable
 
 from cdc_consumer.decision import Decision
 from cdc_consumer.follower.fingerprint import fingerprint
+from cdc_consumer.follower.tables import table_exists
 from cdc_consumer.follower.worker import Worker
-from cdc_consumer.sql.positions import FINGERPRINT_LENGTH, INSTEAD, Intent, LeftOut, mark_of
+from cdc_consumer.sql.positions import FINGERPRINT_LENGTH, INSTEAD, MADE, Intent, LeftOut, mark_of
 from cdc_consumer.sql.session import ROWS
 from cdc_consumer.transactions import Step
 from shared.errors import FollowerError, UnsupportedError
+from shared.events import Event, Query
+from shared.mysql import quote_name
 from shared.statements.heads import read_statement
 
 logger = logging.getLogger(__name__)
+
+
+class MadeTable:
+    """Tells of a table that is made by itself, before its rows: a mark on the follower says that the consumer did.
+
+    A transaction that is left out takes it along, also when another run of the program has made it.
+    """
+
+    def __init__(self, worker: Worker, sequence: int, place: tuple[str, str], hidden: bool) -> None:
+        """`place` is its database and name, `sequence` that of its CREATE TABLE; `hidden` says that no binlog tells."""
+        self._worker = worker
+        self._name = ".".join(map(quote_name, place))
+        self._place = place
+        self._hidden = hidden
+        digest = hashlib.sha256("\0".join(place).encode()).hexdigest()
+        self._mark = Intent(sequence, f"{MADE}{digest}"[:FINGERPRINT_LENGTH])
+
+    def announce(self) -> None:
+        """Write the mark, before the table is made; not when somebody else has made it. Raises FollowerError."""
+        self._worker.own.refuse_instead(self._mark.sequence)
+        if not table_exists(self._worker.ask, self._place):
+            self._worker.own.intend(self._mark)
+
+    def has_rows(self) -> bool:
+        """Tell whether the table, which is there, holds any row."""
+        return bool(self._worker.ask(f"SELECT 1 FROM {self._name} LIMIT 1"))
+
+    def undo(self) -> None:
+        """Drop the table if it is there, is the consumer's and holds nothing; else say that it stays."""
+        worker, own = self._worker, self._worker.own
+        exists, ours = table_exists(worker.ask, self._place), own.intent == self._mark
+        if exists and ours and not self.has_rows():
+            about = f"the empty table {self._name} of a transaction that is left out"
+            worker.run(f"DROP TABLE {self._name}".encode(), "", ROWS, None, about, hidden=self._hidden)
+            logger.info("dropped: %s", about)
+        elif exists:
+            logger.warning("the table %s stays: somebody else has made it, or put rows into it", self._name)
+        if ours:
+            own.withdraw()
+
+
+def made_table(worker: Worker, event: Event) -> MadeTable | None:
+    """Return the table that an event makes for the rows behind it; None of any other event."""
+    query = event.operation
+    if not isinstance(query, Query):
+        return None
+    try:
+        # the leader wrote such a text itself, in utf8mb4 whatever its client spoke
+        statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database)
+    except UnsupportedError:
+        return None
+    if statement.empty is None:
+        return None
+    (place,) = statement.folded(query.session.get("lower_case_table_names", 0) != 0).targets
+    return MadeTable(worker, event.sequence, place, hidden=worker.gtids.usable(event.gtid) is not None)
 
 
 class LeaveOut:
@@ -23,8 +82,9 @@ class LeaveOut:
     def __init__(self, decision: Decision, worker: Worker) -> None:
         self._decision = decision
         self._worker = worker
-        #: sequence of its first event, None before it came
+        #: sequence of its first event, None before it came, and the table that is made by that for its rows
         self._first: int | None = None
+        self._made: MadeTable | None = None
         logger.info("--skip waits for the end of the transaction that follows, which must be that of %s", self._name)
 
     @property
@@ -41,7 +101,7 @@ class LeaveOut:
     def take(self, step: Step) -> bool:
         """Take one event; return True when the transaction has ended. Raises FollowerError when it is another one."""
         if step.first:
-            self._first = step.event.sequence
+            self._first, self._made = step.event.sequence, made_table(self._worker, step.event)
         if not step.last or self._first is None:
             return False
         first, last, decision = self._first, step.event.sequence, self._decision
@@ -50,6 +110,9 @@ class LeaveOut:
                 f"--skip names {self._name}, and the transaction that follows the follower's position"
                 f" has the sequences {first} to {last}: a decision is only about that one; nothing was changed"
             )
+        if self._made is not None:
+            self._worker.settle()
+            self._made.undo()
         event = step.event
         left_out = LeftOut(first, last, event.position, event.gtid, "follower", decision.reason, decision.text)
         if decision.commits_by_itself:
@@ -116,12 +179,15 @@ def _intent_of(sql: bytes, sequence: int, worker: Worker) -> Intent:
     return Intent(sequence, f"{INSTEAD}{text}{found}"[:FINGERPRINT_LENGTH])
 
 
+def leave_out_at_leader(worker: Worker, step: Step, reason: str, first: int, undo: Callable[[int], None]) -> None:
+    """Commit nothing for a transaction that was left out at the leader; what came of it before that is undone.
 
-def leave_out_at_leader(worker: Worker, step: Step, reason: str, first: int) -> None:
-    """Commit nothing for a transaction that was left out at the leader; what came of it before that is undone."""
+    `first` is the sequence of its first event; `undo` takes back the table that it has made.
+    """
     event = step.event
     if not step.first:
         worker.abandon()
+        undo(first)
     left_out = LeftOut(first, event.sequence, event.position, event.gtid, "leader", reason, None)
     worker.begin(event.gtid)
     worker.leave_out(left_out)

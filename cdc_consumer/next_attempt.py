@@ -35,6 +35,8 @@ class NextAttempt:
         self._began: int | None = None
         #: attempts from there that met a lock
         self._busy = 0
+        #: sequence up to which the follower had committed, with its position, when it was looked at last
+        self.committed = -1
         #: the next attempt writes one row a statement up to the transaction with this sequence: it names the row that
         #: is not there, and asks first whether the transaction was executed by somebody else; None for none
         self.careful: int | None = None
@@ -42,8 +44,17 @@ class NextAttempt:
         #: and one by one where no index finds them
         self.refused: set[TablePlace] = set()
 
-    def reached(self) -> None:
-        """Note that the attempt in hand has reached follower and topic."""
+    def reached(self, found: int, topic: str) -> None:
+        """Note that the attempt in hand has reached topic and follower, and `found` the sequence of its position.
+
+        Raises FollowerError when that is none, and an attempt before has seen one.
+        """
+        if found < 0 <= self.committed:
+            raise FollowerError(
+                f"the follower had applied topic {topic} up to sequence {self.committed}, and its table position tells"
+                " of nothing any more: somebody has emptied or dropped it; load the follower anew, or put that row back"
+                " from a backup of the same moment (a start without it begins at the topic's first record)"
+            )
         self._recovery.reached()
 
     def after(self, error: CdcError, began: int | None, looked_closer: bool) -> None:

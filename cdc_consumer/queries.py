@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
-from cdc_consumer.decision import WAY_PAST
+from cdc_consumer.binlog.layout import RowLayout
+from cdc_consumer.decision import FOREIGN, WAY_PAST
+from cdc_consumer.filled_table import FilledTable, Twin
 from cdc_consumer.follower.fingerprint import fingerprint
 from cdc_consumer.follower.preflight import Facts, events_would_run
+from cdc_consumer.follower.tables import table_exists
 from cdc_consumer.follower.worker import Worker
+from cdc_consumer.leave_out import MadeTable
 from cdc_consumer.read_query import QueryReading, read_query
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.positions import Intent, mark_of
@@ -16,13 +21,19 @@ from cdc_consumer.transactions import Step
 from shared.errors import DivergedError, EventError, FollowerError
 from shared.events import Query
 from shared.filters import DatabaseFilter
-from shared.mysql import quote_name
+from shared.statements.create_table import renamed_table
 from shared.statements.heads import shown_sql
 
-#: what to do about a topic whose events no producer wrote
-FOREIGN = f"find out who else writes to the topic, {WAY_PAST}"
-
 logger = logging.getLogger(__name__)
+
+
+class Begun(NamedTuple):
+    """Tells of a transaction that has made a table, whose rows follow."""
+
+    #: of its first event
+    sequence: int
+    #: what takes the rows, or the table that was made before them
+    made: FilledTable | MadeTable
 
 
 class QueryReplay:
@@ -34,9 +45,24 @@ class QueryReplay:
         self._facts = facts
         self._databases = databases
         self._system_database = system_database
+        #: the last transaction that has made a table for its rows
+        self._begun: Begun | None = None
 
-    def apply(self, step: Step, query: Query) -> None:
-        """Run the statement, or pass over it, and move the position. Raises FollowerError, EventError."""
+    def undo(self, first: int) -> None:
+        """Take back the table that the transaction whose first event is this sequence has made, if it has."""
+        begun, self._begun = self._begun, None
+        if begun is None or begun.sequence != first:
+            return
+        begun.made.undo()
+        self._worker.forget_tables()
+
+    def apply(self, step: Step, query: Query, raw: bool) -> FilledTable | None:
+        """Run the statement, or pass over it, and move the position; or return what takes the rows that follow it.
+
+        `raw` says that the event carries the leader's binlog event, as those of its rows then do. Raises FollowerError,
+        EventError.
+        """
+        filled = None
         reading = read_query(query, step.event.sequence, self._facts)
         if not step.first:
             raise EventError(
@@ -47,7 +73,7 @@ class QueryReplay:
         if not self._takes_part(reading) or not self._wanted(reading):
             self._pass_over(step)
         elif reading.statement.empty is not None:
-            self._create_with_rows(step, reading, reading.statement.empty)
+            filled = self._create_with_rows(step, reading, reading.statement.empty, raw)
         elif not step.last:
             raise EventError(
                 f"{reading.about} does not end its transaction, as every statement but CREATE TABLE ... SELECT does;"
@@ -55,7 +81,9 @@ class QueryReplay:
             )
         else:
             self._run(step, reading)
-        self._worker.forget_tables()
+        if filled is None:
+            self._worker.forget_tables()
+        return filled
 
     def _takes_part(self, reading: QueryReading) -> bool:
         # where the leader folds names, the event has them as they are stored
@@ -170,25 +198,68 @@ class QueryReplay:
         name = literals.text(database)
         return bool(self._worker.ask(f"SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"))
 
-    def _create_with_rows(self, step: Step, reading: QueryReading, empty: bytes) -> None:
-        """CREATE TABLE ... SELECT: the empty table first, then its rows as the transaction they are.
-
-        A session that ends in between leaves the empty table, which the next one finds.
-        """
-        worker, statement = self._worker, reading.statement
-        gtid = step.event.gtid
-        known = worker.gtids.usable(gtid)
+    def _create_with_rows(self, step: Step, reading: QueryReading, empty: bytes, raw: bool) -> FilledTable | None:
+        """CREATE TABLE ... SELECT: under a GTID as the one transaction it is, where its rows go by binlog events."""
+        worker = self._worker
+        known = worker.gtids.usable(step.event.gtid)
         worker.settle()
-        if known is None or not worker.gtids.executed(known):
-            # the leader wrote this text itself, in utf8mb4 whatever its client spoke
-            settings = {**reading.settings, "character_set_client": UTF8MB4}
-            database = self._default_database(reading)
-            worker.run(empty, database, settings, None, reading.about, hidden=known is not None)
-            table = f"{quote_name(statement.databases[0])}.{quote_name(statement.name)}"
-            if worker.ask(f"SELECT 1 FROM {table} LIMIT 1"):
-                raise DivergedError(
-                    f"{reading.about}: the table exists on the follower and holds rows; drop it there, {WAY_PAST}"
-                )
-        worker.begin(gtid)
+        # the leader wrote this text itself, in utf8mb4 whatever its client spoke
+        reading = reading._replace(settings={**reading.settings, "character_set_client": UTF8MB4})
+        ran = known is not None and worker.gtids.executed(known)
+        filled = None if known is None or ran else self._filled_table(step, reading, empty, raw)
+        if filled is not None:
+            filled.begin(reading.sql, self._default_database(reading), reading.settings, known, reading.about)
+            if step.last:
+                filled.commit(mark_of(step.event, step.offset))
+                return None
+            self._begun = Begun(step.event.sequence, filled)
+            return filled
+        if not ran:
+            self._create_alone(step, reading, empty, hidden=known is not None)
+        worker.begin(step.event.gtid, executed=ran)
         if step.last:
             worker.commit(mark_of(step.event, step.offset))
+        return None
+
+    def _filled_table(self, step: Step, reading: QueryReading, empty: bytes, raw: bool) -> FilledTable | None:
+        """The table as it may be filled; None where it is there already, or its rows may go by SQL."""
+        (place,) = reading.statement.folded(self._facts.lower_case_table_names != 0).targets
+        if not self._worker.takes_changes or table_exists(self._worker.ask, place):
+            return None
+        if step.last:
+            return self._worker.filled_table(place, None)
+        layout = self._layout(reading, empty, place[0]) if raw else None
+        return None if layout is None else self._worker.filled_table(place, layout)
+
+    def _layout(self, reading: QueryReading, empty: bytes, database: str) -> RowLayout | None:
+        """How the rows of this table look, which is yet to be made in `database`."""
+        twin = Twin(self._worker, self._system_database)
+        sql = renamed_table(empty, reading.query.session.get("sql_mode", 0), twin.name)
+        return twin.layout(sql, database, self._default_database(reading), reading.settings, reading.about)
+
+    def _create_alone(self, step: Step, reading: QueryReading, empty: bytes, *, hidden: bool) -> None:
+        """The empty table, before its rows.
+
+        A session that ends in between leaves it, and the next one finds it. Where it is hidden the rows alone are in
+        the binlog: the log says so.
+        """
+        worker, statement = self._worker, reading.statement
+        if hidden and self._facts.hides_own_writes:
+            logger.warning(
+                "made outside of the follower's binlog: the table of %s; a replica of the follower needs a copy",
+                reading.about,
+            )
+        (place,) = statement.folded(self._facts.lower_case_table_names != 0).targets
+        made = MadeTable(worker, step.event.sequence, place, hidden)
+        made.announce()
+        try:
+            worker.run(empty, self._default_database(reading), reading.settings, None, reading.about, hidden=hidden)
+        except FollowerError:
+            if worker.usable:
+                worker.own.withdraw()
+            raise
+        if made.has_rows():
+            raise DivergedError(
+                f"{reading.about}: the table exists on the follower and holds rows; drop it there, {WAY_PAST}"
+            )
+        self._begun = Begun(step.event.sequence, made)

@@ -18,6 +18,8 @@ from cdc_consumer.follower.worker import Worker
 from cdc_consumer.leave_out import LeaveOut, leave_out_at_leader
 from cdc_consumer.next_attempt import PASSING, NextAttempt
 from cdc_consumer.outline import read_outline
+from cdc_consumer.parallel.ahead import Ahead
+from cdc_consumer.parallel.workers import Workers
 from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
@@ -61,11 +63,14 @@ class Replay:
         self._databases = DatabaseFilter(profile.filters, profile.database.system_database)
         self._next_attempt = NextAttempt(stopping)
         self._progress = Progress()
-        #: connection id of the last session
-        self._previous: int | None = None
+        #: connection ids of the sessions that may hold the lock
+        self._previous: set[int] = set()
         #: topic offset to stop at, None for never: where the topic ended when this run first reached it
         self._end: int | None = None
         self._worker: Worker | None = None
+        self._workers: Workers | None = None
+        #: sequence up to which one session applies everything, since several have met an error
+        self._alone_until = -1
 
     def run(self) -> None:
         """Start attempts until one comes to the end. Raises CdcError."""
@@ -80,34 +85,36 @@ class Replay:
                     return
                 began = None if self._worker is None else self._worker.own.start.offset
                 careful = self._worker is not None and self._worker.careful
+                if self._workers is not None:
+                    self._alone_until = max(self._alone_until, self._workers.sent)
+                    self._next_attempt.committed = self._workers.committed
                 self._next_attempt.after(error, began, looked_closer=careful)
 
     def _attempt(self, stack: ExitStack) -> None:
         """Open everything, continue after the follower's position, and apply until the end."""
-        self._worker = None
+        self._worker = self._workers = None
         server = open_server(self._profile, self._databases, self._previous, self._stopping)
         stack.callback(server.close)
-        self._previous = server.id
-        worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful, self._next_attempt.refused)
+        name = self._profile.topic.name
         reader = open_topic(self._profile.topic, self._stopping, wait=not self._exit_at_end)
         if reader is None:
             return
         stack.callback(reader.close)
+        worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful, self._next_attempt.refused)
+        self._next_attempt.reached(worker.own.start.sequence, name)
         if self._exit_at_end and self._end is None:
             self._end = reader.next_offset()
-        mark = worker.own.start
-        continue_after(mark, reader, self._profile.topic.name, self._stopping)
+        executed = worker.gtids.executed if server.facts.gtids else (lambda gtid: False)
+        mark = worker.own.start = continue_after(worker.own.start, reader, name, self._stopping, executed)
         logger.info(
             "replaying topic %s from offset %d (sequence %d, leader %s:%d) into %s, MySQL %s, %s",
-            self._profile.topic.name, mark.offset + 1, mark.sequence + 1, mark.file or "start", mark.leader_offset,
-            self._profile.database, server.facts.version,
-            "under the leader's GTIDs" if server.facts.gtids else "without GTIDs",
+            name, mark.offset + 1, mark.sequence + 1, mark.file or "start", mark.leader_offset,
+            self._profile.database, server.facts.version, server.way,
         )  # fmt: skip
-        self._next_attempt.reached()
+        self._workers = Workers(server, worker, self._alone_until)
         queries = QueryReplay(worker, server.facts, self._databases, self._profile.database.system_database)
-        name = self._profile.topic.name
         attempt = Attempt(
-            worker, queries, reader, name, self._databases, self._progress, self._stopping, self._end,
+            worker, self._workers, queries, reader, name, self._databases, self._progress, self._stopping, self._end,
             self._leave_out(worker),
         )  # fmt: skip
         stack.callback(attempt.finish)
@@ -121,7 +128,7 @@ class Replay:
         if worker.own.was_left_out(number):
             logger.info("the transaction of sequence %d was left out before", number)
             return None
-        if number <= applied:
+        if number <= applied or any(first <= number <= end.sequence for first, end in worker.own.ahead.items()):
             raise FollowerError(f"--skip names sequence {number}, and the follower has applied {applied} already")
         return LeaveOut(self._decision, worker)
 
@@ -130,11 +137,12 @@ class Attempt:
     """Uses one session on the follower and one reader of the topic, until the end or until something breaks."""
 
     def __init__(
-        self, worker: Worker, queries: QueryReplay, reader: TopicReader, topic: str, databases: DatabaseFilter,
-        progress: Progress, stopping: Stopping, end: int | None, leave_out: LeaveOut | None,
+        self, worker: Worker, workers: Workers, queries: QueryReplay, reader: TopicReader, topic: str,
+        databases: DatabaseFilter, progress: Progress, stopping: Stopping, end: int | None, leave_out: LeaveOut | None,
     ) -> None:  # fmt: skip
         """`reader` stands after the worker's position; `end` is the topic offset to stop at, None for never."""
         self._worker = worker
+        self._workers = workers
         self._queries = queries
         self._reader = reader
         self._topic = topic
@@ -151,15 +159,22 @@ class Attempt:
         self._leaves_out = leave_out
         #: sequence of the first event of the transaction in hand
         self._first = self._transactions.sequence + 1
+        self._ahead = Ahead(worker.own.ahead)
         self._unmet = Unmet(worker, databases)
 
     def run(self) -> None:
         """Apply events until asked to stop or at the end."""
         for record in self._records():
-            self._apply(record)
+            try:
+                self._apply(record)
+            except EventError:
+                self._workers.settle(last=False)  # so that a decision can be about its transaction
+                raise
         if self._transactions.inside:
             logger.info("the last transaction has no end in the topic yet: it is undone here, and applied whole later")
-        self._worker.settle(last=True)
+        self._workers.settle()
+        if self._leaves_out is not None and not self._stopping():
+            self._leaves_out.not_met()
         self._tell_unmet()
 
     def _records(self) -> Iterator[Record]:
@@ -167,10 +182,11 @@ class Attempt:
         while not self._done():
             records = self._reader.read(0.0)
             if not records:
-                self._worker.settle(last=True)
+                self._workers.settle(last=False)
                 self._progress.rest()
                 records = self._reader.read(READ_SECONDS)
                 if not records:
+                    self._workers.settle()
                     self._tell_unmet()
             for record in records:
                 if self._done():
@@ -192,12 +208,15 @@ class Attempt:
             if step.first:
                 self._first = event.sequence
             if isinstance(event.operation, Heartbeat):
-                self._worker.own.pass_to(mark_of(event, record.offset))
+                self._workers.hear(event.operation, mark_of(event, record.offset))
+            elif self._ahead.passes(step):
+                if step.last:
+                    self._workers.pass_over(mark_of(event, record.offset))
             elif self._leaves_out is not None:
                 if self._leaves_out.take(step):
                     self._leaves_out = None
             elif isinstance(event.operation, Query):
-                self._apply_query(step, event.operation)
+                self._apply_query(step, event.operation, raw=bool(record.binlog))
             elif changes is None or outline is None:
                 self._apply_rows(step, event.operation)
             else:
@@ -206,27 +225,27 @@ class Attempt:
             logger.debug("applied sequence %d, topic offset %d", event.sequence, record.offset)
         self._next = record.offset + 1
 
-    def _apply_query(self, step: Step, query: Query) -> None:
-        if query.skipped is None:
-            self._queries.apply(step, query)
-        elif step.last:
-            leave_out_at_leader(self._worker, step, query.skipped, self._first)
-        else:
-            raise EventError(f"sequence {step.event.sequence} stands for a whole transaction and does not end it")
+    def _apply_query(self, step: Step, query: Query, raw: bool) -> None:
+        self._workers.before_statement()
+        self._workers.after_statement(self._queries.apply(step, query, raw) if query.skipped is None else None)
+        if query.skipped is not None:
+            if not step.last:
+                raise EventError(f"sequence {step.event.sequence} stands for a whole transaction and does not end it")
+            leave_out_at_leader(self._worker, step, query.skipped, self._first, self._queries.undo)
 
     def _apply_rows(self, step: Step, rows: Rows) -> None:
         """A transaction whose rows are all of other databases is empty here, and committed all the same."""
-        event, worker = step.event, self._worker
+        event, workers = step.event, self._workers
         if step.first:
-            worker.begin(event.gtid)
+            workers.begin(event)
         if self._databases.takes(rows.database, rows.table):
-            worker.write(rows, event.sequence, step.offset)
+            workers.write(rows, event.sequence, step.offset)
         if step.last:
-            worker.commit(mark_of(event, step.offset))
+            workers.commit(mark_of(event, step.offset))
 
     def _apply_changes(self, step: Step, rows: Rows, changes: Changes, count: int, record: Record) -> None:
         """Apply rows by the leader's own binlog events, where the follower takes them; `rows` tells only the table."""
-        event, worker = step.event, self._worker
+        event, workers = step.event, self._workers
         told = (rows.kind, rows.database.encode(), rows.table.encode())
         if told != (changes.kind, changes.database, changes.table):
             raise EventError(
@@ -234,13 +253,15 @@ class Attempt:
                 f" {changes.kind} in {changes.database!r}.{changes.table!r}"
             )
         if step.first:
-            worker.begin(event.gtid)
-        if self._databases.takes(rows.database, rows.table) and not worker.write_changes(changes, count, event.sequence):
+            workers.begin(event)
+        if self._databases.takes(rows.database, rows.table) and not workers.write_changes(
+            changes, count, event.sequence
+        ):
             operation = self._decode(record).operation
             assert isinstance(operation, Rows)
-            worker.write(operation, event.sequence, step.offset)
+            workers.write(operation, event.sequence, step.offset)
         if step.last:
-            worker.commit(mark_of(event, step.offset))
+            workers.commit(mark_of(event, step.offset))
 
     def _decode(self, record: Record) -> Event:
         try:
@@ -270,6 +291,6 @@ class Attempt:
     def finish(self) -> None:
         """Commit the transactions that are whole; the end of the session undoes the rest."""
         try:
-            self._worker.finish()
+            self._workers.close()
         except CdcError as error:
-            logger.debug("the last commit is uncertain, the position will tell: %s", causes(error))
+            logger.warning("what stands before may not be committed either, the position tells: %s", causes(error))

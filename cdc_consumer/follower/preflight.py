@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from cdc_consumer.sql.session import SWITCHED_OFF
 from shared.errors import FollowerError
 from shared.filters import DatabaseFilter
-from shared.mysql import Connection, MySQLError, error_number, rows, variables
+from shared.mysql import Connection, MySQLError, error_number, quote_account, rows, variables
 
 #: MySQL's number for a missing privilege
 ACCESS_DENIED = 1227
@@ -21,6 +22,8 @@ class Facts:
     """Holds what the consumer needs to know of the server it writes to."""
 
     version: str
+    #: server_uuid
+    uuid: str
     #: transactions run under the leader's GTIDs
     gtids: bool
     #: writes of our own must be kept out of the binlog, or they would be GTIDs the leader does not know
@@ -38,11 +41,14 @@ class Facts:
         return major * 10_000 + minor * 100 + patch
 
 
-def inspect(connection: Connection, databases: DatabaseFilter) -> Facts:
-    """Look at the server. Raises FollowerError when it cannot be a follower."""
+def inspect(connection: Connection, databases: DatabaseFilter, leaders_gtids: bool = True) -> Facts:
+    """Look at the server; `leaders_gtids` asks for the leader's GTIDs where it has GTIDs.
+
+    Raises FollowerError when it cannot be a follower.
+    """
     found = variables(
-        connection, "version", "version_comment", "gtid_mode", "log_bin", "binlog_format", "super_read_only",
-        "event_scheduler", "lower_case_table_names",
+        connection, "version", "version_comment", "server_uuid", "gtid_mode", "log_bin", "binlog_format",
+        "super_read_only", "event_scheduler", "lower_case_table_names",
     )  # fmt: skip
     _refuse_version(f"{found['version']} {found.get('version_comment', '')}")
     if found.get("super_read_only") == "ON":
@@ -52,14 +58,15 @@ def inspect(connection: Connection, databases: DatabaseFilter) -> Facts:
             f"binlog_format of the follower must be ROW, not {found['binlog_format']};"
             " run on it: SET PERSIST binlog_format = 'ROW'"
         )
-    gtids = found.get("gtid_mode") in ("ON", "ON_PERMISSIVE")
-    _probe_privileges(connection, gtids)
+    gtids = leaders_gtids and found.get("gtid_mode") in ("ON", "ON_PERMISSIVE")
+    probe_privileges(connection, gtids)
     if found.get("event_scheduler") == "ON":
         _refuse_events(connection, databases)
     ((packet,),) = rows(connection, "SELECT @@session.max_allowed_packet")
     charsets = dict(rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"))
     folded = int(found["lower_case_table_names"])
-    return Facts(found["version"], gtids, gtids and found["log_bin"] == "ON", packet, folded, charsets)
+    hides = gtids and found["log_bin"] == "ON"
+    return Facts(found["version"], found["server_uuid"], gtids, hides, packet, folded, charsets)
 
 
 def _refuse_version(version: str) -> None:
@@ -68,24 +75,32 @@ def _refuse_version(version: str) -> None:
         raise FollowerError(f"the follower must be MySQL 8.0 or later, not {version}")
 
 
-def _probe_privileges(connection: Connection, gtids: bool) -> None:
+def probe_privileges(connection: Connection, gtids: bool) -> None:
     """Try what will be needed, each in a way that changes nothing."""
-    ((account,),) = rows(connection, "SELECT CURRENT_USER()")
-    user = "@".join("'" + part.replace("'", "''") + "'" for part in account.rsplit("@", 1))
-    _probe(connection, "SET SESSION sql_log_bin = 1", "SESSION_VARIABLES_ADMIN", user)
+    probe(connection, "SET SESSION sql_log_bin = 1", "SESSION_VARIABLES_ADMIN")
     if gtids:
-        _probe(connection, "SET SESSION gtid_next = 'AUTOMATIC'", "REPLICATION_APPLIER", user)
+        probe(connection, "SET SESSION gtid_next = 'AUTOMATIC'", "REPLICATION_APPLIER")
     else:
         # without GTIDs the identity of InnoDB's tables tells whether an interrupted statement ran
-        _probe(connection, "SELECT 1 FROM information_schema.INNODB_TABLES LIMIT 1", "PROCESS", user)
+        probe(connection, "SELECT 1 FROM information_schema.INNODB_TABLES LIMIT 1", "PROCESS")
 
 
-def _probe(connection: Connection, sql: str, privilege: str, user: str) -> None:
+def probe_purging(connection: Connection) -> None:
+    """Raise FollowerError unless this account may tell the server which transactions count as executed."""
+    with contextlib.suppress(MySQLError):
+        # no server takes this value, but it looks at the privilege first
+        probe(connection, "SET GLOBAL gtid_purged = '?'", "SYSTEM_VARIABLES_ADMIN")
+
+
+def probe(connection: Connection, sql: str, privilege: str) -> None:
+    """Run a statement that needs a privilege. Raises FollowerError when this account does not have it."""
     try:
         rows(connection, sql)
     except MySQLError as error:
         if error_number(error) != ACCESS_DENIED:
             raise
+        ((account,),) = rows(connection, "SELECT CURRENT_USER()")
+        user = quote_account(*account.rsplit("@", 1))
         raise FollowerError(
             f"user {user} of the follower lacks the privilege {privilege};"
             f" run on it: GRANT {privilege} ON *.* TO {user}"

@@ -13,7 +13,7 @@ from cdc_consumer.binlog.statement import format_description
 from cdc_consumer.follower import preflight
 from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
-from cdc_consumer.follower.lock import take_lock
+from cdc_consumer.follower.lock import refuse_shared_gtids, take_lock, take_lock_beside
 from cdc_consumer.follower.own_tables import open_own_tables
 from cdc_consumer.follower.patience import Patience
 from cdc_consumer.follower.pipe import Pipe, ResultCheck, TablePlace
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: a packet, and a statement of many rows, is full at this many characters: larger ones gain nothing
 PACKET_CHARACTERS = 1 << 20
+#: seconds that a session beside the first waits for a lock: it may be one that another of them has
+BESIDE_LOCK_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +49,64 @@ class Server:
     facts: preflight.Facts
     #: session variables that each of its sessions sets once, as SQL
     settings: Mapping[str, str]
+    #: hears of waiting for it
+    patience: Patience
 
     def worker(self, number: int, careful: int | None, refused: Set[TablePlace]) -> Worker:
         """The worker of this number, in the session that holds the lock; it continues at the position it has written.
 
         `careful` is the worker's; `refused` are tables whose rows go by SQL. Raises FollowerError.
         """
-        limit = min(PACKET_CHARACTERS, self.facts.max_packet // 8)
-        pipe = Pipe(self.connection, self.facts.max_packet, limit)
-        session = Session({})
-        for change in session.begin(self.settings):
-            pipe.put(change, ResultCheck(about=change))
-        gtids = Gtids(pipe, self.facts)
-        names = PositionTables(self.profile.database.system_database, self.profile.topic.name, number)
+        pipe, gtids, session = self._begin(self.connection, self.settings)
+        names = PositionTables(self.profile.database.system_database, self.profile.topic.identity, number)
         own = open_own_tables(pipe, gtids, names)
         tables = FollowerTables(pipe.ask, refused)
         changes = None
         position = self._position_row(pipe, gtids, number) if self.profile.apply.rows == "auto" else None
         if position is not None:
-            changes = ChangesWriter(pipe, tables, position, refused, self.facts.max_packet, limit)
-        return Worker(pipe, gtids, own, tables, SessionVariables(pipe, gtids, session), limit, careful, changes)
+            changes = ChangesWriter(pipe, tables, position, refused, self.facts.max_packet, self.limit)
+        return Worker(pipe, gtids, own, tables, SessionVariables(pipe, gtids, session), self.limit, careful, changes)
+
+    @property
+    def way(self) -> str:
+        """Say under which GTIDs transactions run."""
+        if self.facts.gtids:
+            return "under the leader's GTIDs"
+        if self.profile.apply.gtids:
+            return "without GTIDs"
+        return "without the leader's GTIDs: what other topics hold of a transaction is another transaction here"
+
+    @property
+    def limit(self) -> int:
+        """Return how many characters a packet, and a statement of many rows, may grow to."""
+        return min(PACKET_CHARACTERS, self.facts.max_packet // 8)
+
+    def _begin(self, connection: mysql.Connection, settings: Mapping[str, str]) -> tuple[Pipe, Gtids, Session]:
+        pipe = Pipe(connection, self.facts.max_packet, self.limit)
+        session = Session({})
+        for change in session.begin(settings):
+            pipe.put(change, ResultCheck(about=change))
+        return pipe, Gtids(pipe, self.facts), session
+
+    def session_beside(self, number: int) -> tuple[mysql.Connection, Pipe, Gtids]:
+        """Open another session, which takes binlog events as the first one does. Raises FollowerError."""
+        connection = _connect(self.profile, self.patience)
+        try:
+            take_lock_beside(connection, self.profile.lock_name, number)
+            seconds = min(BESIDE_LOCK_SECONDS, self.profile.database.lock_wait_seconds)
+            waits = {"lock_wait_timeout": str(seconds), "innodb_lock_wait_timeout": str(seconds)}
+            pipe, gtids, _ = self._begin(connection, {**self.settings, **waits})
+            pipe.run(literals.encode(format_description()), "trying binlog events")
+            gtids.unknown()
+            gtids.automatic()
+            pipe.settle()
+            return connection, pipe, gtids
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                connection.close()
+            if isinstance(error, (mysql.MySQLError, OSError)):
+                raise translate(error, f"preparing the follower {self.profile.database}") from None
+            raise
 
     def _position_row(self, pipe: Pipe, gtids: Gtids, number: int) -> PositionRow | None:
         """Return what moves the position in binlog events, None where the follower takes none, or not this one's."""
@@ -79,7 +119,7 @@ class Server:
             return None
         gtids.unknown()
         gtids.automatic()
-        database, topic = self.profile.database.system_database, self.profile.topic.name
+        database, topic = self.profile.database.system_database, self.profile.topic.identity
         layout = layout_of(pipe.ask, database, "position")
         row = None if layout is None else PositionRow(database, topic, number, layout.collations)
         if row is None or row.layout != layout:
@@ -94,20 +134,28 @@ class Server:
 
 
 def open_server(
-    profile: ConsumerProfile, databases: DatabaseFilter, previous: int | None, stopping: Stopping = lambda: False
+    profile: ConsumerProfile, databases: DatabaseFilter, previous: set[int], stopping: Stopping = lambda: False
 ) -> Server:
     """Connect, check the server and take the topic's lock.
 
-    `previous` is the connection id of this process's last session, None for none. While the server does not answer,
-    the log says so, and the wait ends when the program is asked to stop. Raises FollowerError.
+    `previous` has the connection ids of this process's sessions that the server may still believe in; after an error
+    too it has this one's. While the server does not answer, the log says so, and the wait ends when the program is
+    asked to stop. Raises FollowerError.
     """
-    connection = _connect(profile, Patience(profile.database, stopping))
+    patience = Patience(profile.database, stopping)
+    connection = _connect(profile, patience)
     try:
         ((id,),) = mysql.rows(connection, "SELECT CONNECTION_ID()")
-        facts = preflight.inspect(connection, databases)
-        take_lock(connection, f"{profile.database.system_database}.{profile.topic.name}", () if previous is None else (previous,))
+        facts = preflight.inspect(connection, databases, profile.apply.gtids)
+        earlier = previous.copy()
+        # the answer to what takes the lock may never come
+        previous.add(id)
+        take_lock(connection, profile.lock_name, earlier)
+        if facts.gtids:
+            refuse_shared_gtids(connection, profile.database.system_database, profile.topic.identity)
         settings = preflight.session_settings(connection, profile.database.lock_wait_seconds)
-        return Server(profile, connection, id, facts, settings)
+        previous.intersection_update({id})
+        return Server(profile, connection, id, facts, settings, patience)
     except BaseException as error:
         with contextlib.suppress(Exception):
             connection.close()

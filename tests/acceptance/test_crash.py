@@ -8,21 +8,25 @@ import shutil
 import time
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from fix_mysql import StartServer
 from fix_replication import Replicate, Replication, assert_refused
-from kit.helpers import assert_same_database, wait_until
+from kit.helpers import assert_same_database, gtids_in_binlog, wait_until
 from kit.programs import binlog_end
 from kit.random_writer import RandomWriter
 from kit.topic_audit import assert_whole
 
 from docker.local.mysql_servers import FOLLOWER, LEADER, PLAIN, MySQLServer
 
-#: a program that has said this has reached its server, and from then on never ends by itself
-REACHED = re.compile("INFO: (leader |replaying )")
+#: a program that has said this has reached its server, and from then on never ends by itself; a producer that has found
+#: its place (`leader `) is yet to ask for the binlog
+REACHED = re.compile("INFO: (leader .*\n(?!cdc-producer: leader )|replaying )")
 #: what it may end with before
-UNREACHABLE = re.compile(r"cdc-(producer: cannot use leader|consumer: (cannot connect to|the connection to)) .*\n\Z")
+UNREACHABLE = re.compile(
+    r"cdc-(producer: (cannot use leader|leader)|consumer: (cannot connect to|the connection to)) .*\n\Z"
+)
 PLAIN_LEADER = ("--binlog-row-metadata=FULL", *PLAIN)
 #: options of the leader and the follower, and what is killed, each as often as its number says
 VARIANTS = {
@@ -30,6 +34,22 @@ VARIANTS = {
     "plain": (PLAIN_LEADER, PLAIN, {"producer": 4, "consumer": 6, "follower": 3, "leader": 1}),
     "gtids on the leader alone": (LEADER, PLAIN, {"producer": 3, "consumer": 6, "follower": 2, "leader": 1}),
 }
+
+
+#: how transactions are applied
+APPLY: dict[str, dict[str, Any]] = {
+    "one": {},
+    "leader": {"workers": 4, "order": "leader"},
+    "independent": {"workers": 4, "order": "independent"},
+}
+RUNS = [
+    *((variant, order) for variant in ("gtids", "plain") for order in APPLY),
+    ("gtids on the leader alone", "one"),
+]
+
+
+#: of changes that a leader makes at least once
+KINDS = ("commit", "rollback", "definition", "big")
 
 
 class Killer:
@@ -80,44 +100,54 @@ class Killer:
         return True
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("variant", "order"), RUNS)
 def test_nothing_is_lost_or_repeated(
-    variant: str, replicate: Replicate, own_server: StartServer, database: str, kills: int, seed: int
+    variant: str, order: str, replicate: Replicate, own_server: StartServer, database: str, kills: int, seed: int
 ) -> None:
     leader_options, follower_options, weights = VARIANTS[variant]
     leader = own_server(leader_options, server_id=11)
     follower = own_server(follower_options, server_id=12)
     strange = follower.value("SELECT @@GLOBAL.gtid_executed")
     names = [database, f"{database}_two"]
-    replication = replicate(leader, follower, names, producer={"database": {"heartbeat_seconds": 0.5}})
+    heartbeat = {"database": {"heartbeat_seconds": 0.5}}
+    replication = replicate(leader, follower, names, producer=heartbeat, consumer={"apply": APPLY[order]})
     writer = RandomWriter(leader, names, f"{database}_outside", seed)
     writer.create()
     killer = Killer(replication, {"leader": leader, "follower": follower}, seed)
 
     replication.start()
     with writer:
-        victims = killer.victims(weights, kills // len(VARIANTS))
+        victims = killer.victims(weights, kills // len(RUNS))
         while victims:
             writer.check()
             # now and then two at once
             both = len(victims) > 1 and victims[0] != victims[1] and killer.random.random() < 0.25
             killer.kill(*[victims.pop(0) for _ in range(1 + both)])
+        wait_until(lambda: all(writer.done[kind] for kind in KINDS), "every kind of change was made")
     killer.kill("producer", "consumer")
     replication.kill()
     # what a kill undoes is done again: with many kills the follower may be far behind
-    replication.replicate(timeout=60 + kills)
+    replication.replicate(timeout=180 + kills)
     print(f"killed {dict(killer.killed)}; wrote {dict(writer.done)}; refused {dict(writer.expected)}")
 
     for name in names:
         assert_same_database(leader, follower, name)
     gtids = assert_whole(replication.records())
-    assert min(writer.done[kind] for kind in ("commit", "rollback", "definition", "big")) > 0, "the writer was idle"
     assert all(gtids) if leader_options == LEADER else not any(gtids)
     if follower_options == FOLLOWER:
         published = ",".join(gtid for gtid in gtids if gtid)
         assert follower.value(f"SELECT GTID_SUBSET('{published}', @@GLOBAL.gtid_executed)") == 1
+        if order != "independent":
+            assert_risen(gtids_in_binlog(follower), [gtid for gtid in gtids if gtid])
         known = ",".join(filter(None, (published, strange)))
         assert follower.value(f"SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{known}')") == ""
+
+
+def assert_risen(found: list[str], order: list[str]) -> None:
+    """Fail unless what is of `order` stands in it, once each, in what was found."""
+    place = {gtid: number for number, gtid in enumerate(order)}
+    numbers = [place[gtid] for gtid in found if gtid in place]
+    assert numbers == sorted(set(numbers))
 
 
 @pytest.mark.parametrize("options", [LEADER, PLAIN_LEADER], ids=["gtids", "plain"])

@@ -13,7 +13,7 @@ from docker.local.mysql_servers import Server
 from docker.local.processes import Child
 from kit.forked import Preloaded
 from kit.preloaded import LATE, Death
-from kit.topic import toml_value, topic_table
+from kit.topic import REPLICATION, toml_value, topic_table
 
 ROOT = Path(__file__).resolve().parents[2]
 #: the programs are run from this working copy, installed or not
@@ -150,6 +150,8 @@ def write_profiles(
     start:            the leader's present position when None, so that other tests' events are not read
     system_database:  the consumer's own database; named after the first of include_dbs when None
     producer, consumer:   keys to add or replace, by table: {"database": {"heartbeat_seconds": 0.5}}
+
+    One session applies unless `consumer` says otherwise: it is the reference that several are compared with.
     """
     filters = {"exclude_dbs": []} if include_dbs is None else {"include_dbs": list(include_dbs)}
     topic = topic_table(folder)
@@ -157,8 +159,15 @@ def write_profiles(
     own = system_database or f"{include_dbs[0] if include_dbs else 'fluvio'}_cdc"
     target = {"host": follower.host, "port": follower.port, "user": "root", "system_database": own}
     paths = Profiles(folder / "producer.toml", folder / "consumer.toml")
-    _write(paths.producer, {"database": source, "filters": filters, "topic": topic}, producer or {}, "mysql-srv1")
-    _write(paths.consumer, {"database": target, "filters": filters, "topic": topic}, consumer or {}, None)
+    made = {**topic, "replication": REPLICATION}
+    _write(paths.producer, {"database": source, "filters": filters, "topic": made}, producer or {}, "mysql-srv1")
+    one: dict[str, Mapping[str, Any]] = {
+        "database": target,
+        "filters": filters,
+        "topic": topic,
+        "apply": {"workers": 1},
+    }
+    _write(paths.consumer, one, consumer or {}, None)
     return paths
 
 

@@ -57,9 +57,15 @@ class RandomWriter:
 
     def __init__(
         self, leader: Server, databases: Sequence[str], outside: str, seed: int, threads: int = 3, *,
-        definitions: bool = True,
+        definitions: bool = True, copies: bool = True, pause: float = 0.01,
     ) -> None:  # fmt: skip
-        """`outside` is one more database that some of the transactions write too; without `definitions` only rows."""
+        """`outside` is one more database that some of the transactions write too; without `definitions` only rows.
+
+        Without `copies` no rows of the table without a key change that may have equal ones beside them.
+
+        Between two of its changes a thread lets `pause` seconds pass, on average.
+        """
+        self._pause, self._copies = pause, copies
         self.leader = leader
         self._weights = WEIGHTS if definitions else (*WEIGHTS[:-1], 0)
         self.outside = outside
@@ -97,7 +103,7 @@ class RandomWriter:
     def _run(self, seed: str) -> None:
         random = Random(seed)
         connection: Connection | None = None
-        while not self._stopping.wait(random.expovariate(100)):
+        while not self._stopping.wait(random.expovariate(1 / self._pause)):
             try:
                 if connection is None:
                     connection = self.leader.connect(charset="utf8mb4", autocommit=True)
@@ -105,7 +111,8 @@ class RandomWriter:
                     connection.cursor().execute("SET lock_wait_timeout = 2, innodb_lock_wait_timeout = 2")
                 # what an error left of the change before
                 connection.cursor().execute("ROLLBACK")
-                self.done[_Changes(connection, random, self.databases, self.outside).one(self._weights)] += 1
+                changes = _Changes(connection, random, self.databases, self.outside, self._copies)
+                self.done[changes.one(self._weights)] += 1
             except Exception as error:
                 if is_link_error(error):
                     connection = None
@@ -119,8 +126,11 @@ class RandomWriter:
 class _Changes:
     """One random change over one connection."""
 
-    def __init__(self, connection: Connection, random: Random, databases: Sequence[str], outside: str) -> None:
+    def __init__(
+        self, connection: Connection, random: Random, databases: Sequence[str], outside: str, copies: bool
+    ) -> None:
         self._connection = connection
+        self._copies = copies
         self.random = random
         self.databases = databases
         self.outside = outside
@@ -154,7 +164,7 @@ class _Changes:
                 self.insert,
                 self.repeat,
                 self.update,
-                self.update_bag,
+                self.update_bag if self._copies else self.update,
                 self.delete,
                 self.replace,
                 self.family,
@@ -223,7 +233,7 @@ class _Changes:
         if self.random.random() < 0.5:
             self.execute(f"DELETE FROM {database}.keyed WHERE MOD(id, 13) = {self.random.randrange(13)} LIMIT 20")
             return
-        for table, most in (("keyed", KEYED_ROWS), ("bag", BAG_ROWS)):
+        for table, most in (("keyed", KEYED_ROWS), ("bag", BAG_ROWS))[: 2 if self._copies else 1]:
             with self._connection.cursor() as cursor:
                 cursor.execute(f"SELECT COUNT(*) FROM {database}.{table}")
                 ((count,),) = cursor.fetchall()
@@ -289,3 +299,29 @@ class _Changes:
                 f"ALTER TABLE {table} COMMENT '{random.randrange(100)}'",
             )
         )
+
+
+def write_at_once(leader: Server, database: str, seed: int, writers: Sequence[int] = range(4)) -> None:
+    """Let several clients write tables `t` (id, name) and `n` (id, n), so that the clock tells something.
+
+    Rows are each writer's own, but for three of `n`; transactions are small and larger ones.
+    """
+
+    def write(number: int) -> None:
+        random = Random(seed + number)
+        for index in range(60):
+            first = number * 100_000 + index * 100
+            rows = random.choice([1, 1, 1, 40, 90])
+            values = ", ".join(f"({first + row}, REPEAT('x', {random.randrange(400)}))" for row in range(rows))
+            statements = [f"INSERT INTO t VALUES {values}"]
+            statements += [f"UPDATE t SET name = 'y' WHERE id = {first}"] * random.randrange(2)
+            statements += [f"UPDATE n SET n = n + 1 WHERE id = {random.randrange(3)}"] * random.randrange(2)
+            statements += [f"DELETE FROM t WHERE id = {first}"] * random.randrange(2)
+            together = random.random() < 0.5
+            leader.execute(*(["BEGIN", *statements, "COMMIT"] if together else statements), database=database)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in writers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -14,7 +14,7 @@ def next_attempt(monkeypatch: pytest.MonkeyPatch) -> NextAttempt:
     """One that has reached follower and topic before, and does not really wait."""
     monkeypatch.setattr(recovery, "sleep", lambda seconds, stopping: None)
     found = NextAttempt(lambda: False)
-    found.reached()
+    found.reached(-1, "events")
     return found
 
 
@@ -32,9 +32,9 @@ def test_locks_are_tried_again_while_it_moves(next_attempt: NextAttempt) -> None
 
 
 def test_a_row_that_is_not_there_is_looked_at_closer(next_attempt: NextAttempt) -> None:
-    mismatch = RowsMissedError("Delete: 1 of 2 rows")
+    mismatch = RowsMissedError("Delete: 1 of 2 rows", ("d", "t"))
     next_attempt.after(mismatch, 4, False)
-    assert next_attempt.careful is not None
+    assert next_attempt.careful is not None and next_attempt.refused == {("d", "t")}
     next_attempt.after(FollowerLinkError("no"), None, False)
     assert next_attempt.careful is None
     next_attempt.after(mismatch, 4, False)
