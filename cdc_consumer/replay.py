@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from cdc_consumer.binlog.changes import Changes, changes_in
-from cdc_consumer.decision import Decision
+from cdc_consumer.binlog.changes import Changes, changes_in, require_agreement
+from cdc_consumer.decision import FOREIGN, Decision
 from cdc_consumer.follower.server import open_server
 from cdc_consumer.follower.worker import Worker
 from cdc_consumer.leave_out import LeaveOut, leave_out_at_leader
@@ -216,8 +216,10 @@ class Attempt:
                 if self._leaves_out.take(step):
                     self._leaves_out = None
             elif isinstance(event.operation, Query):
+                require_agreement(record, event.operation, self._where(record))
                 self._apply_query(step, event.operation, raw=bool(record.binlog))
             elif changes is None or outline is None:
+                require_agreement(record, event.operation, self._where(record))
                 self._apply_rows(step, event.operation)
             else:
                 self._apply_changes(step, event.operation, changes, outline.rows, record)
@@ -250,7 +252,7 @@ class Attempt:
         if told != (changes.kind, changes.database, changes.table):
             raise EventError(
                 f"{self._where(record)} tells of {rows.kind} in {rows.database}.{rows.table}, and its binlog events of"
-                f" {changes.kind} in {changes.database!r}.{changes.table!r}"
+                f" {changes.kind} in {changes.database!r}.{changes.table!r}: {FOREIGN}"
             )
         if step.first:
             workers.begin(event)

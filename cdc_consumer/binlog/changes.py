@@ -6,9 +6,11 @@ Source: MySQL's rows_event.h (Table_map_event, Rows_event) and binlog_event.h.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from cdc_consumer.binlog.layout import NoLayoutError, read_number
+from cdc_consumer.decision import FOREIGN
 from shared.binlog_format import (
     CASCADES_LOGGED,
     CHECKSUM_SIZE,
@@ -23,14 +25,17 @@ from shared.binlog_format import (
     EventType,
 )
 from shared.errors import EventError
+from shared.events import Query, Rows
 from shared.topic import Record
 from shared.topic.record import binlog_events
 
+_TABLE_MAP = bytes((EventType.TABLE_MAP,))
+#: where in a rows event the table's id ends, and the flags behind it
+_IDENTIFIED, _FLAGGED = HEADER_SIZE + ID_SIZE, HEADER_SIZE + ID_SIZE + FLAGS_SIZE
 KINDS = {EventType.WRITE_ROWS: "Add", EventType.UPDATE_ROWS: "Update", EventType.DELETE_ROWS: "Delete"}
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """Holds a rows event and the table map that it belongs to."""
 
     #: "Add", "Update" or "Delete"
@@ -41,7 +46,7 @@ class Changes:
     #: what the table map says from its column count on
     layout: bytes
     table_id: bytes
-    #: the TABLE_MAP event, header included, without checksum
+    #: the TABLE_MAP event, without checksum, time and place: all of one table are equal
     table_map: bytes
     #: the rows event up to the table's id, and from behind the flags on
     head: bytes
@@ -69,37 +74,67 @@ def changes_in(record: Record) -> Changes | None:
     Raises EventError when its binlog events are not those of one rows operation, or do not match the leader's own
     checksums.
     """
-    if record.binlog[TYPE_AT : TYPE_AT + 1] != bytes((EventType.TABLE_MAP,)):
+    if record.binlog[TYPE_AT : TYPE_AT + 1] != _TABLE_MAP:
         return None
     events = binlog_events(record)
     if len(events) != 2 or events[1][TYPE_AT] not in KINDS:
         found = ", ".join(str(event[TYPE_AT]) for event in events)
-        raise EventError(f"topic offset {record.offset} holds binlog events of type {found} beside a change of rows")
-    if record.checksums:
-        events = [_without_checksum(event, record.offset) for event in events]
+        raise _foreign(record.offset, f"binlog events of type {found} beside a change of rows")
     table_map, rows = events
-    database, table, layout = _table_map_parts(table_map, record.offset)
-    head, flags = HEADER_SIZE + ID_SIZE, HEADER_SIZE + ID_SIZE + FLAGS_SIZE
-    table_id = rows[HEADER_SIZE:head]
-    if len(rows) < flags + 2 or table_id != table_map[HEADER_SIZE:head]:
-        raise EventError(f"topic offset {record.offset} holds rows that do not belong to the table map beside them")
-    kind, rest = KINDS[rows[TYPE_AT]], rows[flags:]
-    if not _complete(rest, layout, 2 if kind == "Update" else 1):
-        raise EventError(f"topic offset {record.offset} holds rows without the values of every column")
-    checks = not rows[head] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED)
-    return Changes(kind, database, table, layout, table_id, table_map, rows[:head], rest, checks)
+    ends = 0
+    if record.checksums:
+        ends = CHECKSUM_SIZE
+        _require_checksum(table_map, record.offset)
+        _require_checksum(rows, record.offset)
+    table = _table_map(table_map, ends, record.offset)
+    table_id = rows[HEADER_SIZE:_IDENTIFIED]
+    if len(rows) < _FLAGGED + ends + 2 or table_id != table.id:
+        raise _foreign(record.offset, "rows that do not belong to the table map beside them")
+    timestamp, kind_number, server, size, end, flags = HEADER.unpack_from(rows)
+    kind, rest = KINDS[kind_number], rows[_FLAGGED : len(rows) - ends]
+    if not _complete(rest, table.width, 2 if kind == "Update" else 1):
+        raise _foreign(record.offset, "rows without the values of every column")
+    checks = not rows[_IDENTIFIED] & (NO_FOREIGN_KEY_CHECKS | CASCADES_LOGGED)
+    head = HEADER.pack(timestamp, kind_number, server, size - ends, end, flags) + table_id
+    return Changes(kind, table.database, table.name, table.layout, table_id, table.event, head, rest, checks)
 
 
-def _complete(rest: bytes, layout: bytes, images: int) -> bool:
+def require_agreement(record: Record, operation: Query | Rows, where: str) -> None:
+    """Refuse a record whose binlog events are of another statement, kind or table than its JSON tells of.
+
+    Nothing else of them is read, for a way that goes by the JSON. `where` names the record. Raises EventError.
+    """
+    skipped = isinstance(operation, Query) and operation.skipped is not None
+    if not record.binlog or skipped:
+        return
+    events = binlog_events(record)
+    types = [event[TYPE_AT] for event in events]
+    if isinstance(operation, Query):
+        body = events[0][:-CHECKSUM_SIZE] if record.checksums else events[0]
+        agrees = types == [EventType.QUERY] and body.endswith(operation.sql)
+        told = "a statement"
+    else:
+        names = operation.database.encode(), operation.table.encode()
+        agrees = len(types) == 2 and types[0] == EventType.TABLE_MAP and KINDS.get(types[1]) == operation.kind
+        ends = CHECKSUM_SIZE if record.checksums else 0
+        agrees = agrees and _table_map(events[0], ends, record.offset)[:2] == names
+        told = f"{operation.kind} in {operation.database}.{operation.table}"
+    if not agrees:
+        raise EventError(
+            f"{where} tells of {told}, and its binlog events of something else; no producer writes that: {FOREIGN}"
+        )
+
+
+def _complete(rest: bytes, width: int, images: int) -> bool:
     """Tell whether the rows have as many columns as the table map, and each image has them all.
 
     `rest` begins with additional data whose length includes itself, and has `images` times a bit for each column.
     """
     try:
-        width, position = read_number(rest, int.from_bytes(rest[:2], "little"))
-        if width != read_number(layout, 0)[0]:
-            return False
+        found, position = read_number(rest, int.from_bytes(rest[:2], "little"))
     except (NoLayoutError, IndexError):
+        return False
+    if found != width:
         return False
     size, every = (width + 7) // 8, (1 << width) - 1
     for start in range(position, position + images * size, size):
@@ -113,22 +148,52 @@ def event(kind: int, body: bytes, *, timestamp: int = 0) -> bytes:
     return HEADER.pack(timestamp, kind, 0, HEADER_SIZE + len(body), 0, 0) + body
 
 
-def _without_checksum(whole: bytes, offset: int) -> bytes:
-    body = whole[:-CHECKSUM_SIZE]
-    if zlib.crc32(body) != int.from_bytes(whole[-CHECKSUM_SIZE:], "little"):
-        raise EventError(f"topic offset {offset} holds a binlog event that does not match the leader's own checksum")
-    timestamp, kind, server, size, end, flags = HEADER.unpack_from(body)
-    return HEADER.pack(timestamp, kind, server, size - CHECKSUM_SIZE, end, flags) + body[HEADER_SIZE:]
+def _require_checksum(whole: bytes, offset: int) -> None:
+    if zlib.crc32(memoryview(whole)[:-CHECKSUM_SIZE]) != int.from_bytes(whole[-CHECKSUM_SIZE:], "little"):
+        raise _foreign(offset, "a binlog event that does not match the leader's own checksum")
 
 
-def _table_map_parts(table_map: bytes, offset: int) -> tuple[bytes, bytes, bytes]:
-    """Return database, table, and the rest. Both names stand as length, bytes, NUL."""
-    position = HEADER_SIZE + ID_SIZE + FLAGS_SIZE
+def _foreign(offset: int, what: str) -> EventError:
+    """The error for a record whose binlog events are not those of one change of rows."""
+    return EventError(f"topic offset {offset} holds {what}; no producer writes that: {FOREIGN}")
+
+
+class _TableMap(NamedTuple):
+    """Holds what a TABLE_MAP event says."""
+
+    database: bytes
+    name: bytes
+    #: from the column count on
+    layout: bytes
+    #: columns, -1 where that is not to be read
+    width: int
+    id: bytes
+    #: the event itself, without checksum, time and place
+    event: bytes
+
+
+def _table_map(whole: bytes, ends: int, offset: int) -> _TableMap:
+    """Read a TABLE_MAP event behind which a checksum of `ends` bytes stands. Raises EventError."""
+    try:
+        return _read_table_map(whole[HEADER_SIZE : len(whole) - ends])
+    except IndexError:
+        raise _foreign(offset, "a table map that ends within a name") from None
+
+
+@lru_cache(maxsize=1024)
+def _read_table_map(body: bytes) -> _TableMap:
+    """Those of one table are equal. Both names stand as length, bytes, NUL. Raises IndexError where one ends early."""
+    position = ID_SIZE + FLAGS_SIZE
     names = []
     for _ in range(2):
-        end = position + 1 + table_map[position] if position < len(table_map) else len(table_map)
-        if end >= len(table_map):
-            raise EventError(f"topic offset {offset} holds a table map that ends within a name")
-        names.append(table_map[position + 1 : end])
+        end = position + 1 + body[position]
+        if end >= len(body):
+            raise IndexError(end)
+        names.append(body[position + 1 : end])
         position = end + 1
-    return names[0], names[1], table_map[position:]
+    layout = body[position:]
+    try:
+        width, _ = read_number(layout, 0)
+    except (NoLayoutError, IndexError):
+        width = -1
+    return _TableMap(names[0], names[1], layout, width, body[:ID_SIZE], event(EventType.TABLE_MAP, body))
