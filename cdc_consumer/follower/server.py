@@ -127,6 +127,15 @@ class Server:
             return None
         return row
 
+    def refuse_leader(self, told: str) -> None:
+        """Raise FollowerError when this server is the leader of the topic, whose server_uuid the topic has `told`."""
+        if told == self.facts.uuid:
+            raise FollowerError(
+                f"the follower {self.profile.database} is the leader whose changes topic {self.profile.topic.name}"
+                f" holds (server_uuid {told}), where all of them would run again: name another server in [database]; a"
+                " copy of the leader's data directory needs its auto.cnf removed, and a start"
+            )
+
     def close(self) -> None:
         """End the session: what was not committed is undone, the lock and the GTID are free."""
         with contextlib.suppress(Exception):

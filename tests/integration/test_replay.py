@@ -5,17 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fix_replay import Stage
-from kit.events import EventLog, integer, string
+from fix_replay import COLUMNS, Stage, row
+from kit.events import EventLog
 
 from shared.errors import CdcError, DivergedError, EventError, FollowerError, OffsetGoneError, SequenceError, causes
 from shared.profile import Filters
-
-COLUMNS = ("id", "name")
-
-
-def row(number: int, name: str | None) -> list[object]:
-    return [integer(number), string(name)]
 
 
 def test_rows_arrive_and_the_position_with_them(stage: Stage) -> None:
@@ -105,6 +99,20 @@ def test_heartbeats_move_the_position(stage: Stage) -> None:
     stage.log.add(stage.table, COLUMNS, row(1, "a"))
     stage.replay()
     assert stage.position() == (5, 2)
+
+
+@pytest.mark.parametrize("known_before", [True, False])
+def test_the_leader_itself_is_refused(stage: Stage, known_before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is written, or as soon as the topic tells whose it is."""
+    stage.log.heartbeat(stage.server.value("SELECT @@server_uuid"))
+    stage.create()
+    stage.log.heartbeat("")
+    if not known_before:
+        monkeypatch.setattr("cdc_consumer.replay.last_leader", lambda reader, name: "")
+    with pytest.raises(FollowerError, match="is the leader whose changes topic events holds"):
+        stage.replay()
+    found = stage.server.execute(f"SHOW DATABASES LIKE '{stage.database}%'")
+    assert found == ([] if known_before else [(stage.system,)])
 
 
 def test_another_topic_of_the_same_name_is_refused(stage: Stage, tmp_path: Path) -> None:
@@ -209,4 +217,7 @@ def test_messages_are_one_line(stage: Stage) -> None:
     stage.log.add(stage.table, COLUMNS, row(1, "a"))
     with pytest.raises(CdcError) as caught:
         stage.replay()
-    assert causes(caught.value).startswith(f"table {stage.table} does not exist on the follower; create it there")
+    assert causes(caught.value).startswith(
+        f"sequence 0 (topic offset 0): table {stage.table} does not exist on the follower; create it there"
+        " as it was on the leader (all of them: run cdc-copy, if nothing has filled this follower yet), or leave"
+    )
