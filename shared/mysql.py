@@ -25,6 +25,11 @@ from shared.program import broken_off_by_a_stop
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
+#: what a server's own defaults must not bend, of any session
+SESSION = (
+    "SET autocommit = 1, completion_type = 0, transaction_read_only = 0, max_execution_time = 0, sql_big_selects = 1,"
+    " sql_select_limit = 18446744073709551615"
+)
 
 #: seconds a server may take to accept a connection, and then for all of the login
 CONNECT_SECONDS = 10.0
@@ -63,6 +68,7 @@ def connect(
         # as bytes: PyMySQL would encode a str as latin1
         password=os.fsencode(database.secret()),
         charset="utf8mb4",
+        init_command=SESSION,
         autocommit=True,
         client_flag=flags,
         connect_timeout=CONNECT_SECONDS,

@@ -134,7 +134,9 @@ def session_settings(connection: Connection, lock_wait_seconds: int) -> dict[str
         "transaction_isolation": "'READ-COMMITTED'",
         "sql_safe_updates": "0",
     }
-    for name, value in variables(connection, *SWITCHED_OFF).items():
+    # of the session: an account's init_connect may have set them
+    marks = ", ".join(["%s"] * len(SWITCHED_OFF))
+    for name, value in rows(connection, f"SHOW VARIABLES WHERE Variable_name IN ({marks})", SWITCHED_OFF):
         if value != "OFF":
             settings[name] = "0"
     return settings

@@ -121,7 +121,6 @@ _VARIABLES: dict[str, Callable[[Any], str]] = {
             "explicit_defaults_for_timestamp",
             "default_collation_for_utf8mb4",
             "sql_require_primary_key",
-            "default_table_encryption",
         ),
         _number,
     ),
@@ -129,8 +128,9 @@ _VARIABLES: dict[str, Callable[[Any], str]] = {
     "timestamp": _moment,
 }
 
-#: told by an event beside the session's variables: a setting of the server, and the account that ran the statement
-NOT_VARIABLES = frozenset({"lower_case_table_names", "invoker"})
+#: told by an event beside the session's variables: a setting of the server, the account that ran the statement, and
+#: what is written into the statement itself
+NOT_VARIABLES = frozenset({"lower_case_table_names", "invoker", "default_table_encryption"})
 
 
 def of_query(session: Mapping[str, Any]) -> dict[str, str]:
