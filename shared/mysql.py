@@ -9,6 +9,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias, cast
 
 import pymysql
@@ -273,6 +274,18 @@ def stream(connection: Connection, sql: str) -> Iterator[tuple[Any, ...]]:
                 timed.restart()
 
 
+@contextmanager
+def bytes_as_text(connection: Connection) -> Iterator[Callable[[Any], Any]]:
+    """Let text come as the bytes it is, meanwhile; yields what makes text of them.
+
+    Bytes that are no UTF-8, as of _latin1'...' in a view, become lone surrogates, which `sql.literals.encode` undoes.
+    """
+    link: Any = connection
+    before, link.use_unicode = link.use_unicode, False
+    try:
+        yield lambda value: value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+    finally:
+        link.use_unicode = before
 
 
 def rows(connection: Connection, sql: str | bytes, parameters: Any = None) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from docker.local.mysql_servers import Server
 
 COLUMN = "CREATE TABLE t (id int PRIMARY KEY, a {})"
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, b varchar(20){}){}"
+LIBRARY = "CREATE LIBRARY l LANGUAGE JAVASCRIPT AS $$ export const a = 'DEFINER={} ' $$"
 ONE = [
     (COLUMN.format("int"), COLUMN.format("bigint"), "breaking", "column", "t.a is bigint on the follower, not int"),
     (COLUMN.format("int"), COLUMN.format("int unsigned"), "breaking", "column", "int unsigned"),
@@ -90,6 +91,7 @@ ONE = [
         "CREATE EVENT e ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' DISABLE DO DO 1",
         "CREATE EVENT e ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' DO DO 1", "behaviour", "event", "ENABLED on the follower",
     ),
+    (LIBRARY.format("a@b"), LIBRARY.format("c@d"), "behaviour", "routine", "defined differently"),
 ]  # fmt: skip
 
 
@@ -119,12 +121,6 @@ SAME = [
         "CREATE TABLE t (id int, a int, CONSTRAINT t_chk_1 CHECK (id > 0), CONSTRAINT t_chk_2 CHECK (a > _latin1'1'))",
         "CREATE TABLE t (id int, a int, CONSTRAINT t_chk_5 CHECK (a > _utf8mb4'1'), CONSTRAINT t_chk_1 CHECK (id > 0))",
     ),
-    ("CREATE DEFINER = 'one'@'h' VIEW v AS SELECT 1", "CREATE DEFINER = `t'wo`@`%` VIEW v AS SELECT 1"),
-    ("CREATE DEFINER = 'one'@'h' PROCEDURE p() SELECT 1", "CREATE PROCEDURE p() SELECT 1"),
-    (
-        "CREATE EVENT e ON SCHEDULE AT '2037-01-01 00:00:00' DO DO 1",
-        "CREATE DEFINER = a@b EVENT e ON SCHEDULE AT '2037-01-01 00:00:00' DO DO 1",
-    ),
 ]  # fmt: skip
 
 
@@ -136,6 +132,55 @@ def test_another_spelling_is_no_difference(
     create(follower, database, ours)
     assert compare(leader, follower, database) == []
     assert schema_mends(schema_of(leader, database), schema_of(follower, database)) == []
+
+
+def test_a_definer_is_kept(leader: Server, follower: Server, database: str) -> None:
+    """With whose rights something runs is a part of what it does."""
+    objects = (
+        "CREATE DEFINER = {} VIEW v AS SELECT 1",
+        "CREATE DEFINER = {} PROCEDURE p() SELECT 1",
+        "CREATE DEFINER = {} EVENT e ON SCHEDULE AT '2037-01-01 00:00:00' DISABLE DO DO 1",
+    )
+    create(leader, database, *(sql.format("one@h") for sql in objects))
+    create(follower, database, *(sql.format("`t'wo`@`%`") for sql in objects))
+    found = compare(leader, follower, database)
+    assert [(each.grade, each.object) for each in found] == [
+        ("behaviour", kind) for kind in ("event", "routine", "view")
+    ]
+    words = "has the definer `t'wo`@`%` on the follower, `one`@`h` on the leader"
+    assert all(words in each.text for each in found)
+    repair(leader, follower, database)
+
+
+def test_an_introducer_says_what_bytes_mean(leader: Server, follower: Server, database: str) -> None:
+    objects = (
+        "CREATE TABLE t (id int PRIMARY KEY, a varchar(9) DEFAULT (concat(_{0} x'c3a9')), b int AS (char_length(_{0} x'c3a9')),"
+        " CHECK (a <> _{0} x'c3a9'), KEY k ((concat(a, _{0} x'c3a9'))))",
+        "CREATE VIEW v AS SELECT _{0} x'c3a9' AS a",
+    )
+    for server, charset in ((leader, "utf8mb4"), (follower, "latin1")):
+        create(server, database, *(sql.format(charset) for sql in objects))
+    found = [each.text.partition(".")[2] for each in compare(leader, follower, database)]
+    assert [text.split()[0] for text in found] == ["t.a", "t.b", "t.k", "t.t_chk_1", "v"], found
+    repair(leader, follower, database)
+
+
+def test_a_read_only_database(leader: Server, follower: Server, database: str) -> None:
+    """What is read only on the leader is not so on a follower: no binlog has it."""
+    for server in (leader, follower):
+        create(server, database, "CREATE TABLE t (a int)")
+    try:
+        follower.execute(f"ALTER DATABASE {database} READ ONLY = 1")
+        (found,) = compare(leader, follower, database)
+        assert (found.grade, found.object) == ("breaking", "database") and "read only on the follower" in found.text
+        leader.execute(f"ALTER TABLE {database}.t ADD b int")
+        repair(leader, follower, database)
+        leader.execute(f"ALTER DATABASE {database} READ ONLY = 1")
+        (found,) = compare(leader, follower, database)
+        assert found.grade == "expected"
+    finally:
+        for server in (leader, follower):
+            server.execute(f"ALTER DATABASE {database} READ ONLY = 0")
 
 
 def test_a_timestamp_default_is_a_moment(leader: Server, follower: Server, database: str) -> None:

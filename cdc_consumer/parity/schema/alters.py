@@ -41,6 +41,7 @@ _COUNTER = re.compile(r"^([^']*?) AUTO_INCREMENT=\d+")
 class Phase(IntEnum):
     """Says when a step is to run, first to last."""
 
+    WRITABLE = auto()
     DATABASE = auto()
     DROP_OBJECT = auto()
     DROP_FOREIGN_KEY = auto()
@@ -100,6 +101,11 @@ def _defaults(database: DatabaseRecord) -> str:
     return (
         f"CHARACTER SET {database.charset} COLLATE {database.collation} /*!80016 DEFAULT ENCRYPTION = '{encryption}' */"
     )
+
+
+def let_write(name: str) -> SchemaStep:
+    """Let a database of the follower be written to, before all else."""
+    return SchemaStep(Phase.WRITABLE, (f"ALTER DATABASE {quote_name(name)} READ ONLY = 0",))
 
 
 def drop_database(name: str) -> SchemaStep:
@@ -258,11 +264,11 @@ def drop_object(record: ObjectRecord) -> SchemaStep:
 
 
 def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) -> SchemaStep:
-    """Create it as the leader has it, in `database`, its definer whoever runs this. `asleep` disables an event."""
-    definition = normal.qualified(normal.without_definer(record.definition), record.name)
+    """Create it as the leader has it, in `database`, definer included. `asleep` disables an event."""
+    definition = normal.qualified(record.definition, record.name)
     if asleep:
         definition = normal.with_status(definition, "DISABLE")
-    statements = [*_enter(record.context), definition, SESSION]
+    statements = [*enter(record.context), definition, SESSION]
     other = record.context.database_collation
     if other is not None and other != database.collation:
         # what the body leaves to its database was decided when it was created
@@ -272,7 +278,8 @@ def create_object(record: ObjectRecord, database: DatabaseRecord, asleep: bool) 
     return SchemaStep(phase, tuple(statements), whole=record.name)
 
 
-def _enter(context: Context) -> Iterator[str]:
+def enter(context: Context) -> Iterator[str]:
+    """Yield the statement that enters the session an object was created in, if that matters to it."""
     settings = {
         "sql_mode": context.sql_mode,
         "collation_connection": context.collation_connection,

@@ -68,6 +68,12 @@ def _database(leader: DatabaseRecord | None, follower: DatabaseRecord | None) ->
     elif leader.encrypted != follower.encrypted:
         text = "has another default encryption on the follower"
         yield Finding("cosmetic", "database", parent, "", text, theirs, ours, (step,))
+    if follower.read_only and not leader.read_only:
+        text, step = "is read only on the follower, where nothing more can be applied", alters.let_write(leader.name)
+        yield Finding("breaking", "database", parent, "", text, theirs, ours, (step,))
+    elif leader.read_only and not follower.read_only:
+        text = "is read only on the leader alone: no server writes that to its binlog"
+        yield Finding("expected", "database", parent, "", text, theirs, ours)
 
 
 def _extra_database(database: DatabaseRecord) -> Finding:
@@ -77,7 +83,8 @@ def _extra_database(database: DatabaseRecord) -> Finding:
 
 def _defaults(database: DatabaseRecord) -> str:
     encryption = " ENCRYPTION 'Y'" if database.encrypted else ""
-    return f"DEFAULT CHARACTER SET {database.charset} COLLATE {database.collation}{encryption}"
+    closed = " READ ONLY = 1" if database.read_only else ""
+    return f"DEFAULT CHARACTER SET {database.charset} COLLATE {database.collation}{encryption}{closed}"
 
 
 def _table(leader: Schema, follower: Schema, name: TableName, constraint_names: set[str]) -> Iterator[Finding]:

@@ -55,6 +55,8 @@ def _both(leader: Schema, follower: Schema, theirs: ObjectRecord, ours: ObjectRe
         text = "is defined differently on the follower"
     elif (what := _context_difference(theirs.context, ours.context)) is not None:
         text = f"was created with another {what} on the follower"
+    elif (definer := normal.definer(ours.definition)) != normal.definer(theirs.definition):
+        text = f"has the definer {definer} on the follower, {normal.definer(theirs.definition)} on the leader"
     else:
         if theirs.kind == "EVENT":
             yield from _event(follower, theirs, ours)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
+from cdc_consumer.parity.literal import Text
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.schema.ddl import Token, name_of, tokens
 
@@ -31,7 +32,8 @@ _OPTION = re.compile(
 )
 _INTRODUCER = re.compile(r"_(?!binary$)\w+", re.IGNORECASE)
 _DEFINER = re.compile(
-    r"""\bDEFINER\s*=\s*(?:`(?:[^`]|``)*`|"(?:[^"]|"")*"|'[^']*'|\w+)@(?:`[^`]*`|"[^"]*"|'[^']*'|\w+)\s*"""
+    r"""(?P<before>CREATE\s+(?:ALGORITHM\s*=\s*\w+\s+)?)DEFINER\s*=\s*"""
+    r"""(?P<account>(?:`(?:[^`]|``)*`|"(?:[^"]|"")*"|'[^']*'|\w+)@(?:`[^`]*`|"[^"]*"|'[^']*'|\w+))\s*"""
 )
 _CREATED = re.compile(r"""\b(?P<kind>PROCEDURE|FUNCTION|LIBRARY|EVENT) (?:`(?:[^`]|``)*`|"(?:[^"]|"")*")(?!\.)""")
 _STATUS = re.compile(r"(?P<before>\bON COMPLETION (?:NOT )?PRESERVE) (?:ENABLE|DISABLE(?: ON (?:SLAVE|REPLICA))?)\b")
@@ -50,7 +52,11 @@ def column_type(text: str) -> str:
 
 
 def sql(text: str) -> Words:
-    """Return a clause the server printed, without character set introducers and /*!80000 marks */."""
+    """Return a clause the server printed, without /*!80000 marks, its literals as the characters they stand for.
+
+    A server that alters a table writes the literals of its expressions in other character sets: _latin1'a' for
+    _utf8mb4'a'. But the same bytes behind two introducers are two texts.
+    """
     return _normal(list(tokens(text)))
 
 
@@ -64,24 +70,27 @@ def _normal(own: list[Token]) -> Words:
 
 
 def _words(own: list[Token]) -> Iterator[str]:
-    empty = 0
+    passed = 0
     for index, token in enumerate(own):
         following = own[index + 1 : index + 3]
-        if empty:
-            empty -= 1
+        if passed:
+            passed -= 1
         elif token.kind != "word":
             yield token.text
-        elif _INTRODUCER.fullmatch(token.text) and following and _is_literal(following[0]):
-            continue
+        elif _INTRODUCER.fullmatch(token.text) and following and following[0].kind == "string":
+            yield _characters(token.text[1:].lower(), following[0].text)
+            passed = 1
         else:
             word = token.text.lower()
             yield _UTF8.sub("utf8mb3", word)
             if word == "current_timestamp" and [each.text for each in following] == ["(", ")"]:
-                empty = 2
+                passed = 2
 
 
-def _is_literal(token: Token) -> bool:
-    return token.kind == "string" or token.text.lower().startswith(("0x", "0b"))
+def _characters(charset: str, literal: str) -> str:
+    """A literal in its quotes, whose bytes were read as UTF-8, in characters; else as it is, with its character set."""
+    characters = Text(charset, literal.encode("utf-8", "surrogateescape")).decoded()
+    return f"{literal} {charset}" if characters is None else characters
 
 
 def key(line: str) -> Words:
@@ -186,9 +195,15 @@ def differ(head: str, leader: Clauses, follower: Clauses) -> bool:
     return _normal(leader.get(head, [])) != _normal(follower.get(head, []))
 
 
+def definer(definition: str) -> str:
+    """Return with whose rights a view, routine or event was created to run; "" for a library, which has none."""
+    found = _DEFINER.match(definition)
+    return found["account"] if found else ""
+
+
 def without_definer(definition: str) -> str:
-    """Accounts are never replicated."""
-    return _DEFINER.sub("", definition, count=1)
+    """Return a CREATE without whose rights it runs with."""
+    return _DEFINER.sub(r"\g<before>", definition, count=1) if definer(definition) else definition
 
 
 def qualified(definition: str, name: TableName) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdc_consumer.sql import literals
@@ -14,11 +14,15 @@ from shared.mysql import Connection, quote_name, rows, variables
 #: on every database; on a part of it only they show that part and hide the rest
 NEEDED = ("SELECT", "SHOW VIEW", "TRIGGER", "EVENT")
 #: on the server, one of them; without it the bodies of routines are hidden, and routines too
-ROUTINES = frozenset({"SELECT", "SHOW_ROUTINE"})
+ROUTINES = ("SHOW_ROUTINE", "SELECT")
 #: on the server, one of them; without it databases are hidden
-DATABASES = frozenset({"SELECT", "SHOW DATABASES"})
+DATABASES = ("SHOW DATABASES", "SELECT")
 
 _GRANT = re.compile(r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON (?P<scope>\*|`(?:[^`]|``)*`)\.\* (?:TO|FROM) ")
+
+
+#: between two privileges; those that a server adds to MySQL's old ones stand without a space
+_COMMA = re.compile(", ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +53,36 @@ def refuse_missing_privileges(connection: Connection, names: Sequence[str], data
 
     Raises AuditError naming each GRANT that is missing.
     """
+    # a name nobody thought of: any may be in it
+    anywhere = [DATABASES, ROUTINES] if secrets.token_hex() in databases else [ROUTINES]
+    missing = missing_grants(connection, dict.fromkeys(names, NEEDED), anywhere)
+    if missing:
+        raise AuditError(
+            f"{_account(connection)} of {connection.host}:{connection.port} does not see all there is to compare;"
+            f" run on it: {'; '.join(missing)}"
+        )
+
+
+def missing_grants(
+    connection: Connection, on: Mapping[str, Sequence[str]], anywhere: Iterable[Sequence[str]]
+) -> list[str]:
+    """Return the GRANT statements that an account lacks.
+
+    It needs the privileges `on` each database, and of each of `anywhere` one on the server: the first is named.
+    """
     rules = _rules(connection)
     wildcards = variables(connection, "partial_revokes").get("partial_revokes") != "ON"
-    missing: list[str] = []
-    if secrets.token_hex() in databases and not _has_one(
-        rules, DATABASES
-    ):  # a name nobody thought of: any may be in it
-        missing.append("SHOW DATABASES ON *.*")
-    for name in names:
-        lacking = _lacking(rules, name, wildcards)
+    missing = [f"{each[0]} ON *.*" for each in anywhere if not _has_one(rules, each)]
+    for name, needed in on.items():
+        lacking = _lacking(rules, name, wildcards, needed)
         if lacking:
             missing.append(f"{', '.join(lacking)} ON {quote_name(name)}.*")
-    if not _has_one(rules, ROUTINES):
-        missing.append("SHOW_ROUTINE ON *.*")
-    if missing:
-        ((account,),) = rows(connection, "SELECT CURRENT_USER()")
-        user = "@".join(map(literals.text, account.rsplit("@", 1)))
-        grants = "; ".join(f"GRANT {each} TO {user}" for each in missing)
-        raise AuditError(
-            f"{user} of {connection.host}:{connection.port} does not see all there is to compare; run on it: {grants}"
-        )
+    return [f"GRANT {each} TO {_account(connection)}" for each in missing]
+
+
+def _account(connection: Connection) -> str:
+    ((account,),) = rows(connection, "SELECT CURRENT_USER()")
+    return "@".join(map(literals.text, account.rsplit("@", 1)))
 
 
 def _rules(connection: Connection) -> list[_Rule]:
@@ -80,7 +94,7 @@ def _rules(connection: Connection) -> list[_Rule]:
     return [
         _Rule(
             match["verb"] == "GRANT",
-            frozenset(match["privileges"].split(", ")),
+            frozenset(_COMMA.split(match["privileges"])),
             None if match["scope"] == "*" else match["scope"][1:-1].replace("``", "`"),
         )
         for match in found
@@ -88,7 +102,7 @@ def _rules(connection: Connection) -> list[_Rule]:
     ]
 
 
-def _lacking(rules: Sequence[_Rule], database: str, wildcards: bool) -> list[str]:
+def _lacking(rules: Sequence[_Rule], database: str, wildcards: bool, needed: Sequence[str]) -> list[str]:
     """What is missing on a database; also what will be as soon as a rule of its very name hides those with patterns."""
     named = [rule for rule in rules if rule.gives and rule.names(database)]
     patterns = [rule for rule in rules if wildcards and rule.gives and rule.matches(database)]
@@ -99,9 +113,9 @@ def _lacking(rules: Sequence[_Rule], database: str, wildcards: bool) -> list[str
         # of several MySQL takes only one
         return on_server or (bool(own) and all(rule.has(privilege) for rule in own))
 
-    if all(has(privilege, named or patterns) for privilege in NEEDED):
+    if all(has(privilege, named or patterns) for privilege in needed):
         return []
-    return [privilege for privilege in NEEDED if not has(privilege, named)]
+    return [privilege for privilege in needed if not has(privilege, named)]
 
 
 def _has_one(rules: Iterable[_Rule], privileges: Iterable[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from cdc_consumer.parity.model import TableName
@@ -22,7 +23,8 @@ from cdc_consumer.parity.schema.records import (
 )
 from cdc_consumer.sql import literals
 from shared.errors import AuditError
-from shared.mysql import Connection, MySQLError, error_number, rows, variables
+from shared.filters import DatabaseFilter
+from shared.mysql import Connection, MySQLError, bytes_as_text, error_number, rows, variables
 
 __all__ = ["ColumnRecord", "KeyRecord", "Schema", "TableRecord", "read_schema", "read_tables"]
 
@@ -65,6 +67,19 @@ def read_schema(connection: Connection, databases: Container[str], named: Collec
     return _undisturbed(lambda: _read_schema(connection, databases, named), "the schema")
 
 
+def taken(schema: Schema, databases: DatabaseFilter) -> Schema:
+    """Return the same without the tables and views that the filters leave out, and the triggers on them."""
+    if databases.whole_databases:
+        return schema
+    tables = {name: table for name, table in schema.tables.items() if databases.takes(*name)}
+    objects = {
+        (kind, name): record
+        for (kind, name), record in schema.objects.items()
+        if kind not in ("VIEW", "TRIGGER") or databases.takes(name.database, record.table or name.table)
+    }
+    return replace(schema, tables=tables, objects=objects)
+
+
 def read_tables(connection: Connection, names: Sequence[TableName]) -> Mapping[TableName, TableRecord]:
     """Return only these tables, those that exist. Raises AuditError as `read_schema` does."""
     if not names:
@@ -92,8 +107,10 @@ def _undisturbed(read: Callable[[], T], what: str) -> T:
 
 
 def _read_schema(connection: Connection, databases: Container[str], named: Collection[str]) -> Schema:
+    views = _information(connection)
+    closed = _read_only(connection) if "SCHEMATA_EXTENSIONS" in views else frozenset()
     found = {
-        name: DatabaseRecord(name, charset, collation, encryption == "YES")
+        name: DatabaseRecord(name, charset, collation, encryption == "YES", name in closed)
         for name, charset, collation, encryption in rows(
             connection,
             "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME, DEFAULT_ENCRYPTION"
@@ -107,7 +124,18 @@ def _read_schema(connection: Connection, databases: Container[str], named: Colle
         return Schema({}, {}, {}, scheduler == "ON")
     among = f"IN ({', '.join(map(literals.text, found))})"
     tables = _tables(connection, f"TABLE_SCHEMA {among}")
-    return Schema(found, tables, dict(_objects(connection, among)), scheduler == "ON")
+    return Schema(found, tables, dict(_objects(connection, among, views)), scheduler == "ON")
+
+
+def _information(connection: Connection) -> frozenset[str]:
+    """Return what information_schema can tell of: each version has more."""
+    sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'"
+    return frozenset(name for (name,) in rows(connection, sql))
+
+
+def _read_only(connection: Connection) -> frozenset[str]:
+    sql = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA_EXTENSIONS WHERE OPTIONS LIKE '%READ ONLY=1%'"
+    return frozenset(name for (name,) in rows(connection, sql))
 
 
 def _tables(connection: Connection, where: str) -> dict[TableName, TableRecord]:
@@ -149,7 +177,9 @@ def _table(
 ) -> TableRecord:
     engine, collation, comment, count = facts
     own_columns = tuple(_column(create, *each) for each in columns)
-    own_keys = tuple(_keys(create, keys))
+    # in SHOW CREATE's order: without a primary key the first unique one without NULL is how rows are stored
+    order = {name: place for place, name in enumerate(create.keys)}
+    own_keys = tuple(sorted(_keys(create, keys), key=lambda key: order[key.name]))
     if len(own_columns) != len(create.columns) or len(own_keys) != len(create.keys):
         raise _Changed
     return TableRecord(
@@ -186,16 +216,11 @@ def _keys(create: CreateTable, parts: Iterable[tuple[str, int, str | None, int |
         yield KeyRecord(name, not not_unique, columns, whole, create.keys[name])
 
 
-def _objects(connection: Connection, among: str) -> Iterator[tuple[tuple[ObjectKind, TableName], ObjectRecord]]:
-    listed = {
-        name
-        for (name,) in rows(
-            connection,
-            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'",
-        )
-    }
+def _objects(
+    connection: Connection, among: str, views: Container[str]
+) -> Iterator[tuple[tuple[ObjectKind, TableName], ObjectRecord]]:
     for view, (database, name, facts) in _LISTS.items():
-        if view not in listed:  # libraries came with 9.2
+        if view not in views:  # libraries came with 9.2
             continue
         where = f"WHERE {database} {among} ORDER BY {database}, {name}"
         for of, own, kind, table, status in rows(
@@ -219,7 +244,7 @@ def _object(connection: Connection, kind: ObjectKind, name: TableName, table: st
 
 def _show_create(connection: Connection, kind: str, name: TableName) -> dict[str, Any]:
     """Column -> value of SHOW CREATE. Raises _Changed when there is nothing of the name any more."""
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor, bytes_as_text(connection) as decoded:
         try:
             cursor.execute(f"SHOW CREATE {kind} {name.sql}")
         except MySQLError as error:
@@ -227,4 +252,4 @@ def _show_create(connection: Connection, kind: str, name: TableName) -> dict[str
                 raise _Changed from None
             raise
         (shown,) = cursor.fetchall()
-        return {column[0]: value for column, value in zip(cursor.description, shown, strict=True)}
+        return {column[0]: decoded(value) for column, value in zip(cursor.description, shown, strict=True)}

@@ -149,6 +149,8 @@ class DatabaseRecord:
     charset: str
     collation: str
     encrypted: bool
+    #: nothing in it may be altered, by nobody
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
