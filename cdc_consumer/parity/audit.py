@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 
-from cdc_consumer.parity.folders import choose_folder, discard_unused
+from cdc_consumer.parity.folders import choose_folder, discard_unused, private
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.phases.conclude import conclude
 from cdc_consumer.parity.phases.find import find
@@ -19,6 +19,7 @@ from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.progress import Progress
 from cdc_consumer.parity.rows.plan import SIZES, Sizes
 from cdc_consumer.parity.run_model import Run
+from cdc_consumer.parity.servers.identity import refuse_one_server
 from cdc_consumer.parity.servers.pair import open_pair
 from cdc_consumer.parity.spark.context import Spark
 from cdc_consumer.parity.spark.scan import Cluster
@@ -36,8 +37,14 @@ def audit(
     `name` is the one of the profile's file, for the report; `stack` ends what was begun, Java among it, which takes its
     time. Raises CdcErrors.
     """
+    stack.enter_context(private())
     pair = open_pair(profile)
-    pair.follower.applied()  # refuses a follower without a position before anything is begun
+    # what makes the audit's answer worthless is refused before anything is begun
+    refuse_one_server(pair.leader.rows, pair.follower.rows)
+    pair.follower.applied()  # refuses a follower without a position
+    history = None if profile.topic is None else stack.enter_context(History(profile.topic, {}))
+    if history is not None:
+        history.require_leader(pair.leader.rows)
     progress, started = Progress(pair), datetime.now(timezone.utc)
     cores = options.cores or os.cpu_count() or 1
     beside = stack.enter_context(ThreadPoolExecutor(1))
@@ -46,7 +53,6 @@ def audit(
     # Java takes seconds to start; the plan is made meanwhile
     spark = beside.submit(start_spark, cores, folder / "spark.log")
     stack.callback(_stop, spark)
-    history = None if profile.topic is None else stack.enter_context(History(profile.topic, {}))
     tools = Tools(profile, name, started, options, sizes, cores, folder, pair, history, progress, stopped)
     plan = make_plan(tools)
     state = State(folder, plan.digest(tools), started.isoformat(), resumed=resumed)

@@ -25,6 +25,8 @@ class Options:
     parquet: bool = False
     #: cores of this machine that Spark uses; None for all
     cores: int | None = None
+    #: what the filters name may be missing on both servers, as a copy has told before it began
+    unmet: bool = False
 
     def shown(self) -> dict[str, str]:
         """Return those that narrowed the run."""

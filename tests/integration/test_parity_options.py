@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ from fix_parity import THREE_TABLES, Parity, parity_of
 from fix_replication import Replication
 from kit.programs import run_program
 
+from cdc_consumer.parity.differences import FILE
 from cdc_consumer.parity.servers.pair import LeaderConnection
 from cdc_consumer.parity.suspects import settle
 from shared.events import Position
@@ -52,8 +55,28 @@ def test_excluded_databases(damaged: Parity, database: str) -> None:
     damaged.audit().assert_refused(2, "filters.exclude_dbs")
 
 
-def test_an_empty_database_is_equal(parity: Parity) -> None:
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ({"include_tables": ["{db}.a", "{db}.nope*"]}, "include_tables names {db}.nope*"),
+        ({"exclude_tables": ["{db}.a", "*.b", "*.oth*"]}, "exclude_tables leaves no table"),
+    ],
+)
+def test_patterns_that_leave_nothing(filters: dict[str, list[str]], told: str, damaged: Parity, database: str) -> None:
+    named = {key: [pattern.format(db=database) for pattern in patterns] for key, patterns in filters.items()}
+    damaged.change(filters=named)
+    damaged.audit().assert_refused(2, f"filters.{told.format(db=database)}")
+
+
+def test_a_pattern_may_be_of_a_view(parity: Parity, database: str) -> None:
+    parity.write(["CREATE VIEW v AS SELECT 1 AS a"])
+    parity.change(filters={"include_tables": [f"{database}.v"]})
     assert parity.audit().status == 0
+
+
+def test_an_empty_database_is_equal(parity: Parity) -> None:
+    result = parity.audit()
+    assert result.status == 0 and "No row was compared: neither server has a table in the filters." in result.out
 
 
 # which rows
@@ -69,7 +92,9 @@ def test_where(damaged: Parity, database: str) -> None:
     assert damaged.audit("--where=v = 2").kinds() == {("other", "copies")}
 
 
-@pytest.mark.parametrize("where", ["nosuch = 1", "v >", "v = 1) OR (1", "name = 'one'", "v = 1 -- "])
+@pytest.mark.parametrize(
+    "where", ["nosuch = 1", "v >", "v = 1) OR (1", "name = 'one'", "v = 1 -- ", "RAND () < 0.5", "v < @a"]
+)
 def test_a_where_that_is_none(where: str, damaged: Parity) -> None:
     result = damaged.audit(f"--where={where}")
     if where == "v = 1) OR (1":  # is one, of all rows
@@ -161,6 +186,23 @@ def test_repair_makes_the_follower_equal(damaged: Parity) -> None:
 
 
 # it stops, and goes on
+
+
+def test_nobody_else_reads_what_rows_hold(damaged: Parity) -> None:
+    """Whatever the umask: the folder keeps them out, and so does each file when it is copied elsewhere."""
+    before = os.umask(0)
+    try:
+        folder = damaged.audit("--repair").folder
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert folder is not None
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder, *folder.iterdir())}
+    assert {FILE, "audit.sqlite", "repair.sql", "undo.sql", "report.html", "run.json", "schema.json"} <= modes.keys()
+    assert {name for name, mode in modes.items() if mode & 0o077} == set(), modes
+    folder.chmod(0o755)
+    damaged.audit(f"--resume={folder.name}")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("calls", [1, 2, 5, 9, 14])

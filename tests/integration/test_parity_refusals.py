@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fix_parity import Parity
+from kit.events import EventLog
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Shape
@@ -68,6 +69,20 @@ def test_a_follower_where_no_consumer_has_run(damaged: Parity) -> None:
     damaged.audit().assert_refused(4, "nosuch_cdc", "has the consumer ever run there?")
     damaged.change(follower={"system_database": damaged.system_database}, topic={"name": "others", "path": "/nowhere"})
     damaged.audit().assert_refused(4, "others", "it has events")
+
+
+def test_one_server_is_not_its_own_follower(damaged: Parity) -> None:
+    damaged.change(leader={"port": damaged.follower.port})
+    damaged.audit().assert_refused(4, "the same server_uuid")
+
+
+def test_the_topic_is_of_another_leader(damaged: Parity, tmp_path: Path) -> None:
+    damaged.be_current()
+    log = EventLog(tmp_path / "topics")
+    log.heartbeat("another-server")
+    log.close()
+    damaged.change(topic={"name": "events", "path": str(tmp_path / "topics")})
+    damaged.audit().assert_refused(4, "topic events holds what the server another-server wrote", "[leader]")
 
 
 def test_a_topic_that_is_not_there(damaged: Parity, tmp_path: Path) -> None:

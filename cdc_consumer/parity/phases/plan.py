@@ -11,7 +11,7 @@ from cdc_consumer.parity.phases.definitions import Definitions, define
 from cdc_consumer.parity.phases.tools import Tools
 from cdc_consumer.parity.rows.plan import Skipped, check_where, chosen, refuse_unknown, shape_of, shapes
 from cdc_consumer.parity.run_model import ServerFacts
-from cdc_consumer.parity.schema.read import read_schema
+from cdc_consumer.parity.schema.read import read_schema, taken
 from cdc_consumer.parity.servers.connection import ServerConnection
 from cdc_consumer.parity.servers.pair import Pair
 from cdc_consumer.parity.witness.cascades import silent_cascades
@@ -65,7 +65,10 @@ def make_plan(tools: Tools) -> AuditPlan:
     servers = _servers(tools.pair)
     definitions = read_definitions(tools)
     leader, follower = definitions.leader, definitions.follower
-    refuse_unknown(tools.profile.filters, {*leader.databases, *follower.databases})
+    views = (name for schema in (leader, follower) for kind, name in schema.objects if kind == "VIEW")
+    named = {*leader.tables, *follower.tables, *views}
+    if not tools.options.unmet:
+        refuse_unknown(_filter(tools), {*leader.databases, *follower.databases}, named)
     tables = chosen({*leader.tables, *follower.tables}, tools.options.tables)
     unclear = [name for name in definitions.unclear if name in tables or not tools.options.tables]
     compared, skipped = shapes(leader, follower, [name for name in tables if name not in unclear])
@@ -79,12 +82,16 @@ def make_plan(tools: Tools) -> AuditPlan:
 def read_definitions(tools: Tools) -> Definitions:
     """Read and compare both schemas. Raises CdcErrors."""
     profile = tools.profile
-    databases = DatabaseFilter(profile.filters, profile.follower.system_database)
+    databases = _filter(tools)
     named = profile.filters.include_dbs or ()
     return define(
-        lambda server: server.use(lambda connection: read_schema(connection, databases, named)),
+        lambda server: server.use(lambda connection: taken(read_schema(connection, databases, named), databases)),
         tools.pair, tools.history, profile.limits.fence_seconds, tools.stopped,
     )  # fmt: skip
+
+
+def _filter(tools: Tools) -> DatabaseFilter:
+    return DatabaseFilter(tools.profile.filters, tools.profile.follower.system_database)
 
 
 def positions(pair: Pair) -> tuple[str, str]:

@@ -145,6 +145,8 @@ def reasons(run: Run, tally: Tally) -> list[str]:
     late = run.rounds[0].suspects if run.rounds else 0
     if run.verdict == "equal" and late:
         found.append(f"{count(late, 'row')} differed at first and {'was' if late == 1 else 'were'} merely late.")
+    if not run.tables:
+        found.append("No row was compared: neither server has a table in the filters.")
     if run.repair:
         found.append(f"A repair came first: {run.repair}.")
     if run.options:

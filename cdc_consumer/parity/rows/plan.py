@@ -5,21 +5,32 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.rows.ranges import EVERYTHING, TableQueries
 from cdc_consumer.parity.rows.split import split
 from cdc_consumer.parity.rows.task import Task
+from cdc_consumer.parity.schema.ddl import tokens
 from cdc_consumer.parity.schema.read import ColumnRecord, Schema, TableRecord
 from cdc_consumer.parity.servers.connection import ServerConnection
 from shared.errors import AuditError, ProfileError, ServerGoneError
-from shared.profile import Filters
+from shared.filters import DatabaseFilter
 
 #: types whose literals MySQL compares with the column in the column's own order
 KEY_TYPES = frozenset(
     {
         "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "decimal", "year", "date", "time", "datetime",
         "timestamp", "char", "varchar", "binary", "varbinary", "tinytext", "text", "tinyblob", "blob",
+    }
+)  # fmt: skip
+#: functions of which each call, or each server, gives something else. NOW() is none: what it moves is looked at again
+_CHANGING = frozenset(
+    {
+        "BENCHMARK", "CONNECTION_ID", "CURRENT_ROLE", "CURRENT_USER", "DATABASE", "FOUND_ROWS", "GET_LOCK",
+        "IS_FREE_LOCK", "IS_USED_LOCK", "LAST_INSERT_ID", "LOAD_FILE", "RAND", "RANDOM_BYTES", "RELEASE_ALL_LOCKS",
+        "RELEASE_LOCK", "ROW_COUNT", "SCHEMA", "SESSION_USER", "SLEEP", "SYSTEM_USER", "USER", "UUID", "UUID_SHORT",
+        "VERSION",
     }
 )  # fmt: skip
 #: tasks for each of Spark's cores, so that the last ones end at about the same time
@@ -47,17 +58,31 @@ class Skipped:
     reason: str
 
 
-def refuse_unknown(filters: Filters, databases: Collection[str]) -> None:
-    """Raises ProfileError when there is nothing to compare; `databases` are those of both servers."""
-    for name in filters.include_dbs or ():
-        if name not in databases:
-            raise ProfileError(f"filters.include_dbs names {name}, a database that neither server has")
+def refuse_unknown(filters: DatabaseFilter, databases: Collection[str], tables: Collection[TableName]) -> None:
+    """Raises ProfileError for what the profile names and nothing is compared of, and when there is nothing to compare.
+
+    `databases` are those of both servers, `tables` their tables and views, without what the filters leave out.
+    """
+    for key, names in filters.unmet(databases, tables).items():
+        raise ProfileError(
+            f"filters.{key} names {names}, of which there is nothing to compare: neither server has it, or the other"
+            " filters leave it out"
+        )
     if not databases:
         raise ProfileError("filters.exclude_dbs leaves no database to compare")
+    if not tables and "exclude_tables" in filters.told:
+        raise ProfileError("filters.exclude_tables leaves no table to compare")
 
 
 def check_where(where: str, shapes: Iterable[Shape], follower: ServerConnection) -> None:
-    """Raises ProfileError when --where is no condition on the rows of one of the tables."""
+    """Raises ProfileError when --where is no condition on the rows of one of the tables, or not the same twice."""
+    own = list(tokens(where))
+    for token, after in zip_longest(own, own[1:]):
+        if token.text.startswith("@") or (token.word in _CHANGING and after is not None and after.text == "("):
+            raise ProfileError(
+                f"--where asks for {token.text}, which need not be the same on both servers, nor twice: each would"
+                " choose rows of its own; let it depend on the columns alone"
+            )
     for shape in shapes:
         try:
             follower.rows(TableQueries(shape, where).nothing())

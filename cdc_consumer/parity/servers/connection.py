@@ -152,7 +152,7 @@ class ServerConnection:
                 if not _passes(error):
                     raise self._named(error) from error
                 self.close()
-                if time.monotonic() > deadline:
+                if time.monotonic() >= deadline:
                     raise ServerGoneError(f"the {self} does not answer: {error_text(error)}") from error
                 time.sleep(wait)
                 wait = min(wait * 2, 2.0)
@@ -173,10 +173,12 @@ class ServerConnection:
         if number in MOVED:
             return TableMovedError(f"{error_text(error)} on the {self}")
         if number == TOO_LONG or number in ENDED:
-            return AuditError(f"a statement took longer than limits.statement_seconds on the {self}")
+            return AuditError(
+                f"a statement took longer than limits.statement_seconds on the {self}; raise it in the profile"
+            )
         if is_link_error(error):
             return ServerGoneError(f"the {self} went away: {error_text(error)}")
-        return AuditError(f"the {self} refuses to be read: {error_text(error)}")
+        return AuditError(f"the {self} refuses to be read: {error_text(error)}; --help names the grants its user needs")
 
 
 def _passes(error: BaseException) -> bool:

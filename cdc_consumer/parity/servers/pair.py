@@ -57,7 +57,7 @@ class LeaderConnection(ServerConnection):
         """Ask where the leader writes its binlog next."""
         found = self.use(binlog_end)
         if found is None:
-            raise AuditError(f"the {self} writes no binlog")
+            raise AuditError(f"the {self} writes no binlog, by which both sides are compared; start it with log_bin")
         return Position(*found)
 
     def visible(self) -> Visible:
@@ -107,8 +107,14 @@ class FollowerConnection(ServerConnection):
         self._topic = topic
         self._found: PositionTables | None = None
 
+    def ahead(self, ask: Select) -> Position | None:
+        """Ask up to where the follower may have applied some transactions behind `applied`; None for nowhere."""
+        return max((Position(file, int(offset)) for file, offset in ask(self._tables().read_ahead())), default=None)
+
     def applied(self, ask: Select | None = None) -> Mark:
         """Ask how far the follower is, inside the snapshot of `ask` when one is given.
+
+        It has applied everything up to there.
 
         Raises AuditError when the follower holds no position, or several and no topic says which.
         """
@@ -198,7 +204,7 @@ def open_pair(profile: ParityProfile, *, with_slots: bool = False) -> Pair:
     limits = profile.limits
     seconds = limits.statement_seconds
     leader_slots, follower_slots = (limits.leader_connections, limits.follower_connections) if with_slots else (0, 0)
-    topic = None if profile.topic is None else profile.topic.name
+    topic = None if profile.topic is None else profile.topic.identity
     return Pair(
         LeaderConnection(profile.leader, statement_seconds=seconds, slots=leader_slots),
         FollowerConnection(

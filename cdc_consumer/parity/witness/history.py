@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from urllib.parse import unquote
 
 from cdc_consumer.parity.model import Key, KeyEvent, Shape, TableName
+from cdc_consumer.parity.servers.connection import Select
+from cdc_consumer.parity.servers.identity import require_leaders_topic
 from cdc_consumer.parity.witness.answers import UNKNOWN, Touched, Trace, Traces, Unknown
 from cdc_consumer.parity.witness.row_keys import KeyIndex, Literals, RowReader, certain, changes
-from shared.errors import HistoryError
+from shared.errors import EventError, HistoryError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Value
 from shared.profile import TopicSettings
 from shared.topic import open_reader
@@ -59,6 +62,14 @@ class History:
 
     def close(self) -> None:
         self._topic.close()
+
+    def require_leader(self, leader: Select) -> None:
+        """Raise TopicError when the topic's last heartbeat is of another server than this.
+
+        What cannot be read tells nothing here: where it is needed, it is an error.
+        """
+        with suppress(HistoryError, EventError):
+            require_leaders_topic(self._topic, leader)
 
     def know(self, shape: Shape) -> None:
         """A table was altered since."""
