@@ -120,7 +120,7 @@ def reading(parity: Parity, program: Program) -> None:
         "SELECT COUNT(*) FROM performance_schema.events_statements_summary_by_digest"
         f" WHERE schema_name IS NULL AND digest_text LIKE 'SELECT COUNT%BIT_XOR%`{parity.database}`%large%'"
     )
-    wait_until(lambda: parity.follower.value(query), "the audit reads", timeout=60, alive=[program])
+    wait_until(lambda: parity.follower.value(query), "the audit reads", alive=[program])
 
 
 def test_servers_and_workers_that_die(own: Replication) -> None:
@@ -158,8 +158,10 @@ def shared(replication: Replication) -> Replication:
 
 
 def parts(folder: Path) -> dict[int, float]:
-    """The ranges a run has read, and the seconds each took."""
+    """The ranges a run has read, and the seconds each took; none before it has begun to tell."""
     with closing(sqlite3.connect(folder / "audit.sqlite")) as state:
+        if not state.execute("SELECT 1 FROM sqlite_master WHERE name = 'part'").fetchall():
+            return {}
         return dict(state.execute("SELECT id, seconds FROM part WHERE done AND seconds IS NOT NULL"))
 
 
@@ -167,10 +169,10 @@ def test_an_interrupted_audit_goes_on(shared: Replication) -> None:
     replicated(shared, large=ROWS)
     parity = parity_of(shared, [shared.database], limits={"rows_per_second": 3_000})
     program = parity.start("--cores", "2")
-    (folder,) = wait_until(parity.folders, "the audit begins", timeout=30, alive=[program])
-    wait_until(lambda: (folder / "audit.sqlite").exists() and parts(folder), "a wave ends", timeout=60, alive=[program])
+    (folder,) = wait_until(parity.folders, "the audit begins", alive=[program])
+    wait_until(lambda: (folder / "audit.sqlite").exists() and parts(folder), "a wave ends", alive=[program])
     os.killpg(program.pid, signal.SIGINT)
-    assert program.wait(30) == 130, program.stderr
+    assert program.wait() == 130, program.stderr
     assert "Traceback" not in program.stderr
     read = parts(folder)
 

