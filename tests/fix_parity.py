@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 from fix_replication import Replication
 from kit.programs import Program, binlog_end, run_program
-from kit.topic import shared_table
+from kit.topic import shared_table, toml_value
 from kit.type_cases import SESSION
 
 from cdc_consumer.parity import cli
@@ -69,7 +69,8 @@ class Here:
 
     def stop(self) -> None:
         """A Spark worker keeps its connections for the next task; this process has other tests to run."""
-        task.close_pairs()
+        while task.kept_pairs:
+            task.kept_pairs.popitem()[1].close()
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,7 @@ class Parity:
         lines = []
         for name, keys in self._tables.items():
             lines.append(f"[{name}]")
-            # JSON's strings, numbers and lists are TOML's too
-            lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items() if value is not None]
+            lines += [f"{key} = {toml_value(value)}" for key, value in keys.items() if value is not None]
         self.folder.mkdir(parents=True, exist_ok=True)
         self.profile.write_text("\n".join(lines) + "\n")
 
@@ -206,7 +206,7 @@ class Parity:
         make = partial(audit, start_spark=Here, sizes=sizes)
         out, err, before = io.StringIO(), io.StringIO(), self.folders()
         with ExitStack() as stack:
-            stack.enter_context(mock.patch.object(cli, "_audit", lambda: make))
+            stack.enter_context(mock.patch.object(cli, "load_audit", lambda: make))
             stack.enter_context(mock.patch.object(cli, "StopRequest", lambda: self.stopped))
             stack.enter_context(redirect_stdout(out))
             stack.enter_context(redirect_stderr(err))

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 from cdc_consumer.parity.options import Options
 from cdc_consumer.parity.profile import load_parity
@@ -16,6 +17,8 @@ from shared.errors import AuditError
 from shared.program import StopRequest
 
 NAME = "cdc-parity"
+#: makes a whole audit, see `audit`
+Audit: TypeAlias = Callable[..., "tuple[Run, Path]"]
 #: exit status of an audit that could not run
 CANNOT_RUN = 4
 
@@ -77,8 +80,8 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
-def _audit() -> Callable[..., tuple[Run, Path]]:
-    """Import the audit only now: --help and a bad profile need no Spark."""
+def load_audit() -> Audit:
+    """Import the audit only now: --help and a bad profile need no Spark. Raises AuditError where there is none."""
     try:
         from cdc_consumer.parity.audit import audit
     except ModuleNotFoundError as error:
@@ -106,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def action() -> int:
         profile = load_parity(given.profile)
         with ExitStack() as stack:
-            run, folder = _audit()(profile, options, Path(given.profile).name, StopRequest(), stack)
+            run, folder = load_audit()(profile, options, Path(given.profile).name, StopRequest(), stack)
             print("\n".join(closing(run, folder)), flush=True)
             return run.exit_status
 

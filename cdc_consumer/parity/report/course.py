@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import median
 
+from cdc_consumer.parity.model import Omission
 from cdc_consumer.parity.report import words
 from cdc_consumer.parity.report.markup import Html, tag
 from cdc_consumer.parity.report.overview import scroll
@@ -24,13 +25,13 @@ def course(run: Run) -> Html:
     return tag("section", tag("h2", "The run"), _timelines(run), _settling(run), _leaves(run), _facts(run), id="run")
 
 
-def left_out(run: Run) -> Html | None:
+def left_out(omissions: Sequence[Omission]) -> Html | None:
     """Show the transactions that operators have left out; None when there is none."""
-    if not run.omissions:
+    if not omissions:
         return None
     heads = ("Sequences", "Transaction", "Decided", "Why", "Ran in its place")
     body = []
-    for item in run.omissions:
+    for item in omissions:
         decided = f"{item.decided} at the {item.side} by {item.account}"
         cells = (
             f"{item.first} to {item.last}",

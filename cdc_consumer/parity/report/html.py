@@ -17,21 +17,27 @@ from cdc_consumer.parity.run_model import Run
 
 def page(run: Run, tally: Tally) -> str:
     """The whole document; `tally` is of all its differences."""
-    style = files(__package__).joinpath("report.css").read_text("utf-8")
     main = tag(
-        "main", tiles(run), left_out(run), causes(run, tally), tables(run, cards.anchors(tally)), matrix(tally),
-        cards.rows(tally), cards.undecided(run), schemas(run), course(run), _reading(),
+        "main", tiles(run), left_out(run.omissions), causes(run, tally), tables(run, cards.anchors(tally)),
+        matrix(tally), cards.rows(tally), cards.undecided(run), schemas(run), course(run), _reading(),
     )  # fmt: skip
+    title = f"{words.SIGNS[run.verdict]} {run.verdict}: parity audit {run.id}"
+    return document(title, headline(run, tally), main)
+
+
+def document(title: str, header: Html, main: Html) -> str:
+    """Put a page together, which has its style in itself."""
+    style = files(__package__).joinpath("report.css").read_text("utf-8")
     head = tag(
         "head", tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{words.SIGNS[run.verdict]} {run.verdict}: parity audit {run.id}"),
+        tag("title", title),
         tag("style", Html(style)),
     )  # fmt: skip
-    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', headline(run, tally), main), lang='en')}\n"
+    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', header, main), lang='en')}\n"
 
 
 def _policy(style: str) -> str:

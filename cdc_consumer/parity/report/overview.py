@@ -64,13 +64,13 @@ def tiles(run: Run) -> Html:
         "section", tag("h2", "In numbers", class_="hidden"),
         tag(
             "dl",
-            _tile("Tables", len(run.tables), _parts(tables, words.VERDICTS) or "none selected"),
-            _tile("Rows compared", leader, f"{follower:,} on the follower"),
-            _tile("Rows different", run.total_differences, _parts(proven, words.KINDS) or "none",
+            number_tile("Tables", len(run.tables), _parts(tables, words.VERDICTS) or "none selected"),
+            number_tile("Rows compared", leader, f"{follower:,} on the follower"),
+            number_tile("Rows different", run.total_differences, _parts(proven, words.KINDS) or "none",
                   "different" if run.total_differences else "equal"),
-            _tile("Schema differences", schema, _parts(grades, words.GRADES) or "none",
+            number_tile("Schema differences", schema, _parts(grades, words.GRADES) or "none",
                   "different" if schema else "equal"),
-            _tile("Undecided", undecided, "rows or tables, proven neither way" if undecided else "none",
+            number_tile("Undecided", undecided, "rows or tables, proven neither way" if undecided else "none",
                   "undecided" if undecided else "equal"),
             class_="tiles",
         ),
@@ -82,7 +82,8 @@ def _parts(counts: Counter[Any], names: Iterable[str]) -> Html:
     return join((tag("span", f"{counts[name]:,} {name}", class_="whole-word") for name in names if counts[name]), ", ")
 
 
-def _tile(name: str, number: int, detail: str, verdict: str = "") -> Html:
+def number_tile(name: str, number: int, detail: str, verdict: str = "") -> Html:
+    """Show one number of the first screen, with what there is to say of it."""
     return tag(
         "div", tag("dt", name), tag("dd", f"{number:,}", class_="number"), tag("dd", detail, class_="detail"),
         class_=f"tile v-{verdict}" if verdict else "tile",
@@ -101,7 +102,7 @@ def causes(run: Run, tally: Tally) -> Html | None:
         if tally.rows < run.total_differences else None,
         scroll(
             "Causes",
-            tag("thead", _heads("Cause", ">Rows", "", "Rows are", "Where", "What failed")),
+            tag("thead", head_row("Cause", ">Rows", "", "Rows are", "Where", "What failed")),
             tag("tbody", *(_cause(cause, most) for cause in tally.causes[:_ROWS])),
         ),
         tag("p", f"{left:,} more in run.json.", class_="note") if left > 0 else None,
@@ -141,7 +142,7 @@ def tables(run: Run, anchors: dict[TableName, str]) -> Html:
 
 
 def _tables(results: list[TableResult], anchors: dict[TableName, str], name: str) -> Html:
-    heads = _heads(
+    heads = head_row(
         "Table", "Verdict", "Proven different", "Where in the key space", ">Rows", ">On the follower", "Digest", ">Took"
     )  # fmt: skip
     return scroll(name, tag("thead", heads), tag("tbody", *(_table(result, anchors) for result in results)))
@@ -189,7 +190,7 @@ def matrix(tally: Tally) -> Html | None:
     left = len(ranked) - _ROWS
     return tag(
         "section", tag("h2", "Columns of changed rows"),
-        scroll("Columns of changed rows, by cause", tag("thead", _heads("Column", *heads)), tag("tbody", *rows)),
+        scroll("Columns of changed rows, by cause", tag("thead", head_row("Column", *heads)), tag("tbody", *rows)),
         tag("p", f"{words.count(left, 'more column')} in differences.jsonl.", class_="note") if left > 0 else None,
     )  # fmt: skip
 
@@ -200,7 +201,7 @@ def _heat(rows: int, most: int) -> Html:
     return tag("td", f"{rows:,}" if rows else "·", class_=f"n heat h{shade}")
 
 
-def _heads(*names: str) -> Html:
+def head_row(*names: str) -> Html:
     """Column headers; one of numbers begins with ">", one of the matrix with "^"."""
     classes = {">": "n", "^": "heat"}
     heads = [(name[1:], classes[name[0]]) if name[:1] in classes else (name, None) for name in names]

@@ -17,16 +17,16 @@ def write_report(run: Run, folder: Path) -> Tally:
     A report that is there already is replaced. Returns what `closing` needs too. Raises OSError.
     """
     tally = tally_of(run, folder)
-    _replace(folder / "run.json", run_json(run, tally))
-    _replace(folder / "schema.json", schema_json(run))
-    _replace(folder / "report.html", page(run, tally))
+    replace_file(folder / "run.json", run_json(run, tally))
+    replace_file(folder / "schema.json", schema_json(run))
+    replace_file(folder / "report.html", page(run, tally))
     return tally
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write beside it first: whoever reads at this moment sees the old file or the new one."""
+def replace_file(path: Path, text: str) -> None:
+    """Write beside it first: whoever reads at this moment sees the old file or the new one. Raises OSError."""
     new = path.with_name(f".{path.name}.new")
-    with new.open("w", encoding="utf-8", newline="\n") as file:
+    with new.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -67,7 +67,7 @@ class Outcome:
 MOST_SUSPECTS = 10_000
 
 #: of this process; Spark uses a worker for many tasks
-_pairs: dict[ParityProfile, Pair] = {}
+kept_pairs: dict[ParityProfile, Pair] = {}
 
 
 def run(task: Task, setup: Setup) -> Outcome:
@@ -91,16 +91,10 @@ def run(task: Task, setup: Setup) -> Outcome:
     return outcome
 
 
-def close_pairs() -> None:
-    """Close the connections this process keeps for the next task."""
-    while _pairs:
-        _pairs.popitem()[1].close()
-
-
 def _pair(profile: ParityProfile) -> Pair:
-    if profile not in _pairs:
-        _pairs[profile] = open_pair(profile, with_slots=True)
-    return _pairs[profile]
+    if profile not in kept_pairs:
+        kept_pairs[profile] = open_pair(profile, with_slots=True)
+    return kept_pairs[profile]
 
 
 def _compare(task: Task, setup: Setup, pair: Pair, outcome: Outcome) -> Range | None:

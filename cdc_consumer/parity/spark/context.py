@@ -37,6 +37,8 @@ SETTINGS = {
     # a TCP connection to a Python worker waits 40 ms for a delayed acknowledgement
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
+    # Hadoop sets the modes of what executors write by itself
+    "spark.hadoop.fs.permissions.umask-mode": "077",
 }
 
 

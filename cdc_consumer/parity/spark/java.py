@@ -65,8 +65,7 @@ def start(settings: Mapping[str, str], log: Path) -> Java:
     conf.set("spark.driver.extraJavaOptions", " ".join(flags))
     # of the short-lived JVM that puts the command line together
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(FLAGS))
-    if not submitted and _java() is None:
-        raise AuditError("Spark needs Java 17 or later: install it, or let JAVA_HOME name it")
+    require_java()
     try:
         with log.open("ab") as file:
             gateway: Any = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
@@ -74,6 +73,12 @@ def start(settings: Mapping[str, str], log: Path) -> Java:
         raise AuditError(f"Java did not start; {log} says why") from error
     process = None if submitted else gateway.proc
     return Java(gateway, process, any("ArchiveClassesAtExit" in flag for flag in flags))
+
+
+def require_java() -> None:
+    """Raise AuditError where there is no Java, and spark-submit has not started one."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and _java() is None:
+        raise AuditError("Spark needs Java 17 or later: install it, or let JAVA_HOME name it")
 
 
 def jvm_flags() -> list[str]:
