@@ -21,7 +21,7 @@ last record. A profile:
   port = 3306
   user = "fluvio"
   password_env = "CDC_PASSWORD"
-  start = "earliest"              # of an empty topic: or "latest", a GTID set, "file:offset"
+  start = "earliest"              # of an empty topic: or "copy", "latest", a GTID set, "file:offset"
   [filters]
   include_dbs = ["flvDb"]         # or exclude_dbs
   [topic]

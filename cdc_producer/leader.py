@@ -10,7 +10,7 @@ from typing import Any
 
 from cdc_producer.decode.gtids import GtidSet
 from cdc_producer.decode.table_map import Charset, Charsets
-from cdc_producer.profile import LATEST, Leader
+from cdc_producer.profile import COPY, LATEST, Leader
 from cdc_producer.resume import Resume
 from shared.errors import BinlogPurgedError, CdcError, LeaderError, LeaderLinkError
 from shared.events import Position
@@ -176,7 +176,10 @@ class LeaderConsole:
             return self._at(place, end)
         if isinstance(place, GtidSet):
             return self._after(place, self.leader.start)
-        # until a record tells where "latest" was, an empty topic would forget it
+        # until a record tells where this was, an empty topic would forget it
+        if place == COPY:
+            # what is in an earlier file shows to whoever reads rows from now on; of this one it may not yet
+            return Resume(Position(end.file, FIRST_OFFSET), told=False)
         return Resume(end, told=False) if place == LATEST else self._earliest()
 
     def _earliest(self) -> Resume:

@@ -13,14 +13,14 @@ from shared.profile import Database, Filters, TopicSettings
 from shared.profile_table import ProfileTable, load
 
 #: values of `start` that are neither a position nor a GTID set
-EARLIEST, LATEST = "earliest", "latest"
+EARLIEST, LATEST, COPY = "earliest", "latest", "copy"
 
 
 @dataclass(frozen=True, slots=True)
 class Leader(Database):
     """Says where the leader is, and how the producer reads it."""
 
-    #: where an empty topic begins: "earliest", "latest", a GTID set, or "file:offset"
+    #: where an empty topic begins: "earliest", "latest", "copy", a GTID set, or "file:offset"
     start: str = EARLIEST
     #: the id this producer registers with; derived from the resource name and topic when absent
     server_id: int | None = None
@@ -33,7 +33,7 @@ class Leader(Database):
             self.place()
         except ValueError:
             raise ProfileError(
-                f'{name}start must be "earliest", "latest", a GTID set or "file:offset", not {self.start!r:.60}'
+                f'{name}start must be "earliest", "latest", "copy", a GTID set or "file:offset", not {self.start!r:.60}'
             ) from None
         if self.server_id is not None and not 0 < self.server_id < 1 << 32:
             raise ProfileError(f"{name}server_id must be 1 to 4294967295, not {self.server_id!r:.60}")
@@ -41,8 +41,8 @@ class Leader(Database):
             raise ProfileError(f"{name}heartbeat_seconds must be 0.1 to 3600, not {self.heartbeat_seconds}")
 
     def place(self) -> Position | GtidSet | str:
-        """Return what `start` says: a position, a GTID set, EARLIEST or LATEST. Raises ValueError for anything else."""
-        if self.start in (EARLIEST, LATEST):
+        """Return what `start` says: a position, a GTID set, EARLIEST, LATEST or COPY. Raises ValueError for others."""
+        if self.start in (EARLIEST, LATEST, COPY):
             return self.start
         # no GTID set holds a dot, and every binlog's name does
         return Position.parse(self.start) if "." in self.start else GtidSet(self.start)
