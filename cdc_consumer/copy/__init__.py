@@ -1,0 +1,1 @@
+"""Copies a live leader into an empty follower, and ends where the consumer goes on."""
