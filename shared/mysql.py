@@ -51,14 +51,16 @@ LINK_ERRORS = frozenset(
 
 def connect(
     database: Database, *, multi_statements: bool = False, read_timeout: float | None = None,
-    waiter: Waiter | None = None,
+    waiter: Waiter | None = None, local_files: bool = False,
 ) -> Connection:  # fmt: skip
     """Open a connection in autocommit mode whose row counts mean *matched* rows.
 
-    `read_timeout` is in seconds; `waiter` hears of each wait for the server once it has let us in. Raises
-    pymysql.err.MySQLError; see `is_link_error`.
+    `read_timeout` is in seconds, for each answer as a whole (of `stream`, each row); `waiter` hears of each wait for
+    the server once it has let us in; `local_files` lets `load_rows` be used. Raises pymysql.err.MySQLError; see
+    `is_link_error`.
     """
     flags = CLIENT.FOUND_ROWS | (CLIENT.MULTI_STATEMENTS if multi_statements else 0)
+    flags |= CLIENT.LOCAL_FILES if local_files else 0
     address: dict[str, Any] = {"host": database.host, "port": database.port}
     if database.unix_socket is not None:
         address = {"unix_socket": str(expand(database.unix_socket, "unix_socket"))}
