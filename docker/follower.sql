@@ -10,3 +10,7 @@ GRANT SESSION_VARIABLES_ADMIN, REPLICATION_APPLIER, PROCESS ON *.* TO 'fluvio'@'
 GRANT /*!80200 SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER, */ SYSTEM_USER ON *.* TO 'fluvio'@'%';
 -- transactions keep the tags of their GTIDs
 /*!80300 GRANT TRANSACTION_GTID_TAG ON *.* TO 'fluvio'@'%' */;
+-- cdc-copy tells the follower which transactions the rows hold
+GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO 'fluvio'@'%';
+-- cdc-copy with method = "clone"
+GRANT CLONE_ADMIN ON *.* TO 'fluvio'@'%';

@@ -7,3 +7,5 @@ GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON `flvDb`.* TO 'fluvio'@'%';
 GRANT SHOW_ROUTINE ON *.* TO 'fluvio'@'%';
 -- the same account is who types the tutorial's statements; a producer of yours does not need this
 GRANT ALL ON `flvDb`.* TO 'fluvio'@'%';
+-- cdc-copy with method = "clone"
+GRANT BACKUP_ADMIN ON *.* TO 'fluvio'@'%';
