@@ -95,6 +95,7 @@ class Replay:
         self._worker = self._workers = None
         server = open_server(self._profile, self._databases, self._previous, self._stopping)
         stack.callback(server.close)
+        server.refuse_unfinished_copy()
         name = self._profile.topic.name
         reader = open_topic(self._profile.topic, self._stopping, wait=not self._exit_at_end)
         if reader is None:

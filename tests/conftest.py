@@ -14,7 +14,7 @@ from docker.local import mysql_servers
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-pytest_plugins = ["fix_crash", "fix_mysql", "fix_parity", "fix_replication", "fix_embedded", "fix_left_out"]
+pytest_plugins = ["fix_crash", "fix_mysql", "fix_parity", "fix_replication", "fix_copy", "fix_embedded", "fix_left_out"]
 
 pytest.register_assert_rewrite("kit.helpers", "fix_replication", "kit.topic_audit")
 

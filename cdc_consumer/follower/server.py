@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from cdc_consumer.binlog.columns import layout_of
 from cdc_consumer.binlog.position_row import PositionRow
 from cdc_consumer.binlog.statement import format_description
+from cdc_consumer.copy.clone.status import refuse_half_cloned
+from cdc_consumer.copy.unfinished import refuse_unfinished
 from cdc_consumer.follower import preflight
 from cdc_consumer.follower.changes_writer import ChangesWriter
 from cdc_consumer.follower.gtids import Gtids
@@ -126,6 +128,17 @@ class Server:
             logger.info("rows go by SQL: the table %s.position is not as this version makes it", database)
             return None
         return row
+
+    def refuse_unfinished_copy(self) -> None:
+        """Raise FollowerError when a copy into the follower has not ended, or cannot be asked."""
+        system, topic = self.profile.database.system_database, self.profile.topic
+        try:
+            databases = DatabaseFilter(self.profile.filters, system)
+            refuse_unfinished(self.connection, system, topic.name, databases)
+            position = PositionTables(system, topic.identity).read()
+            refuse_half_cloned(lambda sql: mysql.rows(self.connection, literals.encode(sql)), position)
+        except (mysql.MySQLError, OSError) as error:
+            raise translate(error, "asking whether a copy has ended") from None
 
     def refuse_leader(self, told: str) -> None:
         """Raise FollowerError when this server is the leader of the topic, whose server_uuid the topic has `told`."""
