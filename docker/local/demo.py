@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 import shlex
 import shutil
@@ -19,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from cdc_consumer.profile import load_consumer
 from cdc_producer.profile import load_producer
+from docker.local.demo_parts import BEFORE, DATABASE, FIRST, ROOT, ROWS, TUTORIAL, DemoError, make_profile
 from docker.local.get_mysql import NoMySQLError, find_mysql
 from docker.local.mysql_servers import FOLLOWER, LEADER, MySQLServer, ServerError, start_server
-from docker.local.processes import Child, uninterrupted
+from docker.local.processes import Child, interrupts, uninterrupted
 from docker.local.screen import bold, dim, draw, side_by_side
 from shared.errors import TopicError
 from shared.mysql import Connection, rows
@@ -32,31 +31,12 @@ from shared.topic.cli import cut
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).resolve().parents[2]
 #: where the audit's report stays after the demo
 REPORTS = ROOT / ".demo"
-DATABASE = "flvDb"
-TUTORIAL = (
-    "CREATE DATABASE flvDb",
-    "CREATE TABLE pet (name VARCHAR(20), owner VARCHAR(20), species VARCHAR(20), sex CHAR(1), birth DATE)",
-    "INSERT INTO pet VALUES ('Puffball','Diane','hamster','f','1999-03-30')",
-    "INSERT INTO pet VALUES ('Jack','Peter','dog','m','1999-03-30')",
-    "UPDATE pet SET birth = '1989-08-31' WHERE name = 'Jack'",
-    "ALTER TABLE pet ADD COLUMN last_vaccine DATE",
-    "DELETE from pet where name='Puffball'",
-    "INSERT INTO pet VALUES ('Spot', 'Jane', 'dog', 'm', '2010-11-2', Null)",
-    "UPDATE pet SET last_vaccine='2020-6-10' WHERE name='Spot'",
-)
 #: seconds an event may take to reach the topic, and the follower
 PATIENCE = 30.0
-
-
 #: the programs are run from this working copy, installed or not
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-
-
-class DemoError(Exception):
-    """The demo cannot go on; the text is for people."""
 
 
 class Demo:
@@ -77,13 +57,14 @@ class Demo:
         began = time.monotonic()
         yield
         self.spent.append((label, time.monotonic() - began))
+        interrupts.check()
 
     def start_servers(self) -> None:
         with self.step("finding MySQL"):
             print(f"  {find_mysql(lambda text: print(dim(f'  {text} ...')))}")
         with self.step("starting servers"):
             self.leader = self._server("leader", 1, LEADER)
-            self.follower = self._server("follower", 2, FOLLOWER)
+            self.follower = self._server("follower", 2, (*FOLLOWER, "--local-infile=ON"))
 
     def _server(self, role: str, server_id: int, options: Sequence[str]) -> MySQLServer:
         server = start_server(self.folder / role, server_id=server_id, options=options)
@@ -92,34 +73,30 @@ class Demo:
         print(f"  {role:<9} {server}")
         return server
 
-    def start_programs(self) -> None:
+    def fill_leader(self) -> None:
+        """Give the leader a past, of which its current binlog file tells nothing."""
+        with self.step("filling the leader"):
+            self.leader.execute(*FIRST)
+            print(f"  the leader has {ROWS:,} rows in {BEFORE}.orders already")
+
+    def start_producer(self) -> None:
         with self.step("starting programs"):
-            profile = self._profile("producer", 3080, self.leader)
+            profile = self._profile("producer")
             self.topic = load_producer(profile).topic
             self._program("cdc-producer", profile)
             reader = self.until(self._open_topic, "the topic did not appear")
             assert reader is not None
             self.stack.callback(reader.close)
             self.reader = reader
-            profile = self._profile("consumer", 3090, self.follower)
-            self._program("cdc-consumer", profile)
-            own = load_consumer(profile).database.system_database
-            self.until(lambda: self.follower.execute(f"SHOW DATABASES LIKE '{own}'"), "cdc-consumer did not begin")
 
-    def _profile(self, role: str, port: int, server: MySQLServer, *changes: tuple[str, str]) -> Path:
-        """The profile this project ships, with this server's port and a topic in this folder."""
-        text = (ROOT / "profiles" / f"{role}_profile.toml").read_text()
-        for old, new in (
-            (f"port = {port} ", f"port = {server.port} "),
-            ('"~/mysql-cdc/topics"', json.dumps(str(self.folder / "topics"))),
-            *changes,
-        ):
-            if text.count(old) != 1:
-                raise DemoError(f"profiles/{role}_profile.toml should hold {old!r} once")
-            text = text.replace(old, new)
-        path = self.folder / f"{role}_profile.toml"
-        path.write_text(text)
-        return path
+    def start_consumer(self) -> None:
+        with self.step("starting programs"):
+            self._program("cdc-consumer", self._profile("consumer"))
+            consumer = self.programs["cdc-consumer"]
+            self.until(lambda: "replaying" in consumer.log.read_text(), "cdc-consumer did not begin")
+
+    def _profile(self, role: str) -> Path:
+        return make_profile(role, self.folder, {"leader": self.leader, "follower": self.follower}, self.reports)
 
     def _program(self, name: str, profile: Path) -> None:
         command = [sys.executable, "-m", name.replace("-", "_"), str(profile)]
@@ -128,10 +105,9 @@ class Demo:
         print(f"  {name} {profile.name}")
 
     def _open_topic(self) -> TopicReader | None:
-        try:
+        with contextlib.suppress(TopicError):
             return open_reader(self.topic)
-        except TopicError:
-            return None
+        return None
 
     def until(self, check: Callable[[], T], what: str) -> T:
         """Wait until `check` returns something true, and return that. Raises DemoError."""
@@ -144,7 +120,8 @@ class Demo:
         return found
 
     def check_programs(self) -> None:
-        """Raise DemoError when a program has ended."""
+        """Raise DemoError when a program has ended, KeyboardInterrupt when the demo is to end."""
+        interrupts.check()
         for name, program in self.programs.items():
             if not program.running:
                 self.fail(f"{name} ended with status {program.status}")
@@ -192,7 +169,8 @@ class Demo:
                     names = [column[0] for column in cursor.description or ()]
                     blocks.append([f"{role}> SELECT * FROM pet;", *draw(names, cursor.fetchall())])
             print("\n" + side_by_side(*blocks) + "\n")
-            for question in ("SELECT * FROM pet", "SHOW CREATE TABLE pet", "CHECKSUM TABLE pet"):
+            past = f"CHECKSUM TABLE {BEFORE}.orders"
+            for question in (past, "SELECT * FROM pet", "SHOW CREATE TABLE pet", "CHECKSUM TABLE pet"):
                 answers = [server.execute(question, database=DATABASE) for server in (self.leader, self.follower)]
                 if answers[0] != answers[1]:
                     raise DemoError(f"leader and follower differ: {question}\n{answers[0]}\n{answers[1]}")
@@ -205,16 +183,21 @@ class Demo:
             print("\nThe audit is left out: it runs on Spark, which needs Java 17 or later.")
             return
         with self.step("audit"):
-            follower = ("port = 3090 ", f"port = {self.follower.port} ")
-            reports = ('"~/mysql-cdc/reports"', json.dumps(str(self.reports)))
-            profile = self._profile("parity", 3080, self.leader, follower, reports)
-            print(f"\n{bold('cdc-parity')} {profile.name} audits both, on Spark ...")
-            log = self.folder / "cdc-parity.log"
-            child = Child([sys.executable, "-m", "cdc_consumer.parity", str(profile)], log, env=ENVIRONMENT)
-            self.stack.callback(child.stop)
-            if child.wait(PATIENCE * 4) != 0:
-                raise DemoError(f"the audit ended with status {child.status}:\n{child.tail()}")
-            print(log.read_text().rstrip())
+            self._to_its_end("cdc-parity", "parity", "audits both, on Spark")
+
+    def copy(self) -> None:
+        """Run the copy, which makes the follower what the leader is. Raises DemoError."""
+        with self.step("copy"):
+            self._to_its_end("cdc-copy", "copy", "fills the follower with what the leader has")
+
+    def _to_its_end(self, name: str, role: str, does: str) -> None:
+        profile, log = self._profile(role), self.folder / f"{name}.log"
+        print(f"\n{bold(name)} {profile.name} {does} ...")
+        child = Child([sys.executable, "-m", f"cdc_consumer.{role}", str(profile)], log, env=ENVIRONMENT)
+        self.stack.callback(child.stop)
+        if child.wait(PATIENCE * 4) != 0:
+            raise DemoError(f"{name} ended with status {child.status}:\n{child.tail()}")
+        print(log.read_text().rstrip())
 
     def keep(self) -> None:
         """Leave everything running and show what passes until Ctrl-C."""
@@ -226,12 +209,14 @@ class Demo:
             print(f"  {script} {DATABASE}")
         with contextlib.suppress(KeyboardInterrupt):
             self.watch()
+        interrupts.seen = False
         print()
 
     def watch(self) -> None:
         """Show what passes, without end; a program that ends is told, and what it leaves stays to be looked at."""
         ended: set[str] = set()
         while True:
+            interrupts.check()
             for line in self.events(0.5):
                 print(dim(line))
             for name, program in self.programs.items():
@@ -260,7 +245,10 @@ def arrived_at(follower: Connection, gtids: str) -> bool:
 def run(demo: Demo, keep: bool) -> None:
     """Play the demo from the start of the servers to their end."""
     demo.start_servers()
-    demo.start_programs()
+    demo.fill_leader()
+    demo.start_producer()
+    demo.copy()
+    demo.start_consumer()
     demo.play()
     demo.verify()
     demo.audit()
@@ -279,8 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    # a polite kill cleans up like Ctrl-C
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupts.listen()
     print(bold("mysql-cdc") + ": leader -> topic -> follower")
     try:
         with contextlib.ExitStack() as stack:

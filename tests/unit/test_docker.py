@@ -30,7 +30,7 @@ def test_every_service_tells_when_it_is_ready_and_is_open_to_this_machine_only()
 
 def test_the_servers_are_set_as_those_of_the_demo_and_the_tests() -> None:
     assert SERVICES["leader"]["command"] == ["--server-id=1", *LEADER]
-    assert SERVICES["follower"]["command"] == ["--server-id=2", *FOLLOWER]
+    assert SERVICES["follower"]["command"] == ["--server-id=2", *FOLLOWER, "--max-allowed-packet=1073741824"]
 
 
 def test_the_profiles_we_ship_fit() -> None:
