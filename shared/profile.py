@@ -147,6 +147,11 @@ class Database(ProfileTable):
         if self.unix_socket is not None:
             expand(self.unix_socket, f"{name}unix_socket")
 
+    def check_given(self, keys: Collection[str], name: str) -> None:
+        for key in ("host", "port"):
+            if key in keys and "unix_socket" in keys:
+                raise ProfileError(f"{name}{key} and {name}unix_socket exclude each other")
+
     def __str__(self) -> str:
         return self.unix_socket or f"{self.host}:{self.port}"
 

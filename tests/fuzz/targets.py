@@ -33,6 +33,8 @@ TARGETS = {
     "payloads": ("leader_targets", "payloads"),
     "records": ("topic_targets", "records"),
     "profiles": ("topic_targets", "profiles"),
+    "merged": ("routed_targets", "merged"),
+    "statements": ("statement_targets", "statements"),
 }
 
 

@@ -8,7 +8,8 @@ from fuzz.run import fuzz
 from fuzz.targets import TARGETS, load_target
 
 #: inputs of each target, about two seconds of them
-RUNS = {"events": 500, "packets": 6000, "rows": 2000, "json": 6000, "payloads": 500, "records": 4000, "profiles": 500}
+RUNS = {"events": 500, "packets": 6000, "rows": 2000, "json": 6000, "payloads": 500, "records": 4000, "profiles": 500,
+        "merged": 1000, "statements": 500}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
-from typing import IO
 
 from kit.programs import ROOT
 
+from cdc_consumer.copy.profile import load_copy
 from cdc_consumer.follower.row_statements import RowWriter
 from cdc_consumer.follower.tables import FollowerColumn, FollowerTable
 from cdc_consumer.parity.profile import load_parity
@@ -20,6 +19,8 @@ from cdc_producer.profile import load_producer
 from shared.decode import decode
 from shared.errors import EventError
 from shared.events import Query, Rows
+
+LOADS = (load_producer, load_consumer, load_parity, load_copy)
 
 
 def records(data: bytes) -> None:
@@ -47,20 +48,21 @@ def records(data: bytes) -> None:
 
 def profiles(data: bytes) -> None:
     """A profile. First byte: of which program; then TOML."""
-    load = (load_producer, load_consumer, load_parity)[data[0] % 3 if data else 0]
+    load = LOADS[data[0] % len(LOADS) if data else 0]
     file = _profile_file()
-    os.ftruncate(file.fileno(), 0)
-    os.pwrite(file.fileno(), data[1:], 0)
-    load(f"/proc/self/fd/{file.fileno()}")
+    os.ftruncate(file, 0)
+    os.pwrite(file, data[1:], 0)
+    load(f"/proc/self/fd/{file}")
 
 
 @functools.cache
-def _profile_file() -> IO[bytes]:
-    return tempfile.TemporaryFile()
+def _profile_file() -> int:
+    """A file without a name, open as long as the process lives."""
+    return os.memfd_create("profile")
 
 
 def seeds_of_profiles() -> list[bytes]:
-    kinds = ("producer", "consumer", "parity")
     return [
-        bytes([number]) + (ROOT / f"profiles/{kind}_profile.toml").read_bytes() for number, kind in enumerate(kinds)
+        bytes([number]) + (ROOT / f"profiles/{load.__name__.removeprefix('load_')}_profile.toml").read_bytes()
+        for number, load in enumerate(LOADS)
     ]

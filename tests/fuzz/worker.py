@@ -6,6 +6,7 @@ The input in hand is in a shared memory before it is tried, so that what kills t
 from __future__ import annotations
 
 import hashlib
+import logging
 import mmap
 import os
 import resource
@@ -122,6 +123,7 @@ def limit_memory(allowance: int) -> None:
 def work(name: str, engine: str, runs: int, number: int, shared: str, reports: Connection) -> None:
     """Try `runs` inputs of a target; `number` tells which. What is in hand is in the file `shared`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable()
     target = _target(name, engine)
     trial = Trial(target)
     mutator = Mutator(target.seeds(), number)

@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
-import typing
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from kit.certificates import write_certificate
-from kit.programs import ROOT
+from kit.profiles import CONSUMER, PRODUCER, UUID, written
 
-from cdc_consumer.parity.profile import Limits, ParityProfile, load_parity
-from cdc_consumer.profile import ConsumerProfile, load_consumer
-from cdc_producer.profile import ProducerProfile, load_producer
+from cdc_consumer.profile import load_consumer
+from cdc_producer.profile import load_producer
 from shared.errors import ProfileError
-from shared.profile import load_topic
-
-PRODUCER = """\
-mysql_resource_name = "mysql-srv1"
-[database]
-user = "fluvio"
-password = "secret"
-[filters]
-include_dbs = ["flvDb"]
-[topic]
-name = "events"
-"""
-UUID = "6b377eb2-e57a-11f1-9bfd-02fc00000001"
-CONSUMER = PRODUCER.partition("\n")[2]
-
-Load = Callable[[Path], ProducerProfile | ConsumerProfile]
-PARITY = """\
-[leader]
-user = "fluvio"
-[follower]
-user = "fluvio"
-[filters]
-include_dbs = ["flvDb"]
-"""
-SHIPPED: list[tuple[str, Load]] = [("producer_profile.toml", load_producer), ("consumer_profile.toml", load_consumer)]
 
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Callable[[str], Path]:
-    def write(text: str) -> Path:
-        path = tmp_path / "given.toml"
-        path.write_text(text)
-        return path
-
-    return write
+    return partial(written, tmp_path)
 
 
 def test_the_least_a_profile_needs(profile: Callable[[str], Path]) -> None:
@@ -63,6 +27,21 @@ def test_the_least_a_profile_needs(profile: Callable[[str], Path]) -> None:
     assert (producer.topic.backend, producer.topic.retention_days) == ("embedded", None)
     consumer = load_consumer(profile(CONSUMER))
     assert (consumer.database.system_database, consumer.filters.include_dbs) == ("fluvio_cdc", ("flvDb",))
+    assert (consumer.apply.rows, consumer.apply.workers, consumer.apply.order) == ("auto", 4, "leader")
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("workers = 0", "apply.workers must be 1 to 16, not 0"),
+        ("workers = 17", "apply.workers must be 1 to 16, not 17"),
+        ('order = "any"', "apply.order must be"),
+        ('rows = "json"', "apply.rows must be"),
+    ],
+)
+def test_how_rows_are_applied(profile: Callable[[str], Path], key: str, told: str) -> None:
+    with pytest.raises(ProfileError, match=told):
+        load_consumer(profile(f"{CONSUMER}[apply]\n{key}\n"))
 
 
 # what to replace in PRODUCER, by what, and what the error must say besides the file
@@ -103,9 +82,9 @@ BAD_PRODUCERS = [
         "needs exactly one of include_dbs",
     ),
     ('include_dbs = ["flvDb"]', "include_dbs = []", "filters.include_dbs is empty"),
-    ('include_dbs = ["flvDb"]', 'include_dbs = "flvDb"', "filters.include_dbs must be a list of database names"),
-    ('include_dbs = ["flvDb"]', "include_dbs = [1]", "filters.include_dbs must be a list of database names"),
-    ('include_dbs = ["flvDb"]', 'include_dbs = [""]', "filters.include_dbs must be a list of database names"),
+    ('include_dbs = ["flvDb"]', 'include_dbs = "flvDb"', "filters.include_dbs must be a list of names"),
+    ('include_dbs = ["flvDb"]', "include_dbs = [1]", "filters.include_dbs must be a list of names"),
+    ('include_dbs = ["flvDb"]', 'include_dbs = [""]', "filters.include_dbs must be a list of names"),
     ('include_dbs = ["flvDb"]', 'include_db = ["flvDb"]', "unknown key filters.include_db"),
     ('name = "events"', "", "missing key topic.name"),
     ('[topic]\nname = "events"', "", "missing table [topic]"),
@@ -155,6 +134,16 @@ BAD_PRODUCERS = [
     ),
     ('name = "events"', f'name = "events"\npath = "/{"x" * 256}"', "topic.path holds a name of more than 255 bytes"),
     ('name = "events"', 'name = "events"\nendpoint = "a:1"', 'topic.endpoint needs topic.backend = "fluvio"'),
+    (
+        'name = "events"',
+        'name = "events"\nbackend = "fluvio"\npath = "~/x"',
+        'topic.path is for topic.backend = "embedded"',
+    ),
+    (
+        'user = "fluvio"',
+        'user = "fluvio"\nunix_socket = "/run/s"\nhost = "127.0.0.1"',
+        "database.host and database.unix_socket exclude each other",
+    ),
     ('user = "fluvio"', 'user = "fluvio"\nhost = ""', "database.host is empty"),
     ('user = "fluvio"', 'user = "fluvio"\nhost = "a..b"', "database.host cannot be the name of a machine: 'a..b'"),
     ('user = "fluvio"', f'user = "fluvio"\nhost = "{"a" * 64}.b"', "database.host cannot be the name of a machine"),
@@ -200,123 +189,6 @@ def test_a_bad_producer_profile_names_key_and_file(
     assert caught.value.exit_status == 2
 
 
-BAD_CONSUMERS = [
-    ("[database]", 'mysql_resource_name = "mysql-srv1"\n[database]', "unknown key mysql_resource_name"),
-    ('user = "fluvio"', 'user = "fluvio"\nstart = "latest"', "unknown key database.start"),
-    (
-        'user = "fluvio"',
-        'user = "fluvio"\nlock_wait_seconds = 0',
-        "database.lock_wait_seconds must be 1 to 3600",
-    ),
-    (
-        'user = "fluvio"',
-        'user = "fluvio"\nlock_wait_seconds = 1.5',
-        "lock_wait_seconds must be a whole number",
-    ),
-    ('user = "fluvio"', 'user = "fluvio"\nsystem_database = 1', "database.system_database must be a string, not 1"),
-    (
-        'user = "fluvio"',
-        'user = "fluvio"\nsystem_database = "sys"',
-        "database.system_database must be a database of its own",
-    ),
-    (
-        'user = "fluvio"',
-        'user = "fluvio"\nsystem_database = "flvDb"',
-        "filters.include_dbs names flvDb, which is never replicated",
-    ),
-    ('name = "events"', 'name = "events"\nretention_days = 7', "topic.retention_days is for the producer's profile"),
-    (
-        'name = "events"',
-        'name = "events"\nbackend = "fluvio"\nreplication = 2',
-        "topic.replication is for the producer's profile",
-    ),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "told"), BAD_CONSUMERS, ids=[told for _, _, told in BAD_CONSUMERS])
-def test_a_bad_consumer_profile_names_key_and_file(
-    profile: Callable[[str], Path], old: str, new: str, told: str
-) -> None:
-    path = profile(CONSUMER.replace(old, new, 1))
-    with pytest.raises(ProfileError) as caught:
-        load_consumer(path)
-    assert told in str(caught.value)
-    assert str(path) in str(caught.value)
-
-
-BAD_PARITIES = [
-    ("[leader]", "[database]", "unknown key database; known here: leader, follower"),
-    ('[follower]\nuser = "fluvio"\n', "", "missing table [follower]"),
-    ('[leader]\nuser = "fluvio"', '[leader]\nuser = "fluvio"\nport = 0', "leader.port must be between 1 and 65535"),
-    ('[follower]\nuser = "fluvio"', '[follower]\nuser = "fluvio"\nhosts = "a"', "unknown key follower.hosts"),
-    ("[follower]", '[leader.tls]\nmode = "on"\n[follower]', "leader.tls.mode must be one of"),
-    ("[filters]", '[follower.tls]\nca = "/no/such"\n[filters]', "follower.tls.ca is not a file: /no/such"),
-    ("[filters]", "[report]\npath = 7\n[filters]", "report.path must be a string, not 7"),
-    (
-        "[filters]",
-        "[limits]\nleader_connections = 0\n[filters]",
-        "limits.leader_connections must be positive and at most 1000000000, not 0",
-    ),
-    (
-        "[filters]",
-        "[limits]\nlag_seconds = -1\n[filters]",
-        "limits.lag_seconds must be positive and at most 1000000, not -1",
-    ),
-    ("[filters]", '[limits]\nwindow = "22-6"\n[filters]', "limits.window must look like \"22:00-06:00\", not '22-6'"),
-    ("[filters]", "[limits]\nslots = 2\n[filters]", "unknown key limits.slots"),
-    ("[filters]", '[topic]\nname = "E"\n[filters]', "topic.name may hold lower-case letters"),
-    ('include_dbs = ["flvDb"]', "", "needs exactly one of include_dbs"),
-    ('[leader]\nuser = "fluvio"', '[leader]\nuser = "fluvio"\nserver_id = 7', "unknown key leader.server_id"),
-    ('[leader]\nuser = "fluvio"', '[leader]\nuser = "fluvio"\nstart = "latest"', "unknown key leader.start"),
-    (
-        '[leader]\nuser = "fluvio"',
-        '[leader]\nuser = "fluvio"\nheartbeat_seconds = 1',
-        "unknown key leader.heartbeat_seconds",
-    ),
-    (
-        '[follower]\nuser = "fluvio"',
-        '[follower]\nuser = "fluvio"\nlock_wait_seconds = 1',
-        "unknown key follower.lock_wait_seconds",
-    ),
-    (
-        '[follower]\nuser = "fluvio"',
-        '[follower]\nuser = "fluvio"\nsystem_database = "flvDb"',
-        "names flvDb, which is never replicated",
-    ),
-    (
-        "[filters]",
-        "[limits]\nstatement_seconds = 1e300\n[filters]",
-        "limits.statement_seconds must be positive and at most",
-    ),
-    ("[filters]", '[limits]\nwindow = "٢٢:00-06:00"\n[filters]', "limits.window must look like"),
-    (
-        "[filters]",
-        '[report]\npath = "~nosuchuser/x"\n[filters]',
-        "report.path names the home of a user that is not known",
-    ),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "told"), BAD_PARITIES, ids=[told for _, _, told in BAD_PARITIES])
-def test_a_bad_parity_profile_names_key_and_file(profile: Callable[[str], Path], old: str, new: str, told: str) -> None:
-    path = profile(PARITY.replace(old, new, 1))
-    with pytest.raises(ProfileError) as caught:
-        load_parity(path)
-    assert told in str(caught.value)
-    assert str(path) in str(caught.value)
-
-
-def test_the_parity_profile_we_ship_names_every_limit_and_its_default() -> None:
-    path = ROOT / "profiles" / "parity_profile.toml"
-    shipped = load_parity(path)
-    assert shipped.topic is not None and shipped.topic.name == "rust-mysql-cdc"
-    told = dict(re.findall(r"^# (\w+) = (\S+)", path.read_text(), re.MULTILINE))
-    for field in dataclasses.fields(Limits):
-        assert field.name in told, field.name
-        if field.default is not None:
-            assert told[field.name] == str(field.default), field.name
-
-
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"cannot read profile .*none\.toml: No such file"):
         load_producer(tmp_path / "none.toml")
@@ -338,77 +210,6 @@ def test_the_password_may_come_from_the_environment(
         load_producer(path).database.secret()
 
 
-@pytest.mark.parametrize(("name", "load"), SHIPPED)
-def test_the_profiles_we_ship_load(name: str, load: Load) -> None:
-    shipped = load(ROOT / "profiles" / name)
-    assert shipped.filters.include_dbs == ("flvDb",)
-    assert (shipped.topic.name, shipped.topic.backend) == ("rust-mysql-cdc", "embedded")
-
-
-@pytest.mark.parametrize(("name", "load"), SHIPPED)
-def test_the_profiles_we_ship_name_every_key_and_its_default(name: str, load: Load) -> None:
-    text = (ROOT / "profiles" / name).read_text()
-    optional = "\n".join(re.findall(r"^# (\w+ = .*)$", text, re.MULTILINE))
-    for field, owner in _fields(type(load(ROOT / "profiles" / name))):
-        if owner == "TopicSettings" and field.name in ("retention_days", "replication") and name.startswith("consumer"):
-            continue  # it is refused there
-        assert re.search(rf"^(# )?{field.name} = ", text, re.MULTILINE), f"{owner}.{field.name}"
-        found = re.search(rf"^{field.name} = (\S+)", optional, re.MULTILINE)
-        if found and field.default not in (None, dataclasses.MISSING) and field.name != "backend":
-            default = str(field.default).lower() if field.type == "bool" else str(field.default)
-            assert found[1].strip('"') == default, f"{owner}.{field.name}"
-
-
-def _fields(kind: type[Any]) -> list[tuple[dataclasses.Field[Any], str]]:
-    """All keys of a profile, those of its tables included, with the class that has them."""
-    found = []
-    hints = typing.get_type_hints(kind)
-    for field in dataclasses.fields(kind):
-        inner = next(
-            (option for option in (hints[field.name], *typing.get_args(hints[field.name])) if _is_table(option)), None
-        )
-        found += _fields(inner) if inner else [(field, kind.__name__)]
-    return found
-
-
-def _is_table(hint: Any) -> bool:
-    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
-
-
-@pytest.mark.parametrize(("name", "load"), SHIPPED)
-def test_the_commented_keys_of_the_profiles_we_ship_can_be_switched_on(
-    name: str, load: Load, profile: Callable[[str], Path], tmp_path: Path
-) -> None:
-    made = write_certificate(tmp_path)
-    text = re.sub(r'"/etc/mysql/[a-z-]+key\.pem"', f'"{made.key}"', (ROOT / "profiles" / name).read_text())
-    text = re.sub(r'"/etc/mysql/[a-z-]+\.pem"', f'"{made.cert}"', text)
-    plain, _, fluvio = text.partition("# The same through Fluvio")
-    loaded = load(profile(_switch_on(plain)))
-    assert loaded.database.tls is not None and loaded.database.tls.key == str(made.key)
-    assert loaded.database.password_env and loaded.database.unix_socket
-    loaded = load(profile(plain[: plain.index("\n[topic]")] + _switch_on(fluvio)))
-    assert (loaded.topic.backend, loaded.topic.endpoint) == ("fluvio", "127.0.0.1:9103")
-
-
-def _switch_on(text: str) -> str:
-    """Uncomment every key and table, except what excludes another."""
-    text = re.sub(r"^(password = |# exclude_dbs).*$", "", text, flags=re.MULTILINE)
-    return re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 20_000, f"a = {'[' * 20_000}", f"a = {'{a=' * 20_000}", f"{'a.' * 20_000}a = 1", f"a = {'9' * 10_000}"],
-)
-@pytest.mark.parametrize("load", [load_producer, load_consumer, load_parity, load_topic])
-def test_what_is_deep_or_large_is_no_profile(
-    load: Callable[[Path], object], profile: Callable[[str], Path], text: str
-) -> None:
-    with pytest.raises(ProfileError, match=r"given\.toml") as caught:
-        load(profile(text))
-    assert len(str(caught.value)) < 500
-
-
 def test_the_files_of_tls_are_tried(profile: Callable[[str], Path], tmp_path: Path) -> None:
     """What is no PEM, and a key that somebody would have to type a passphrase for."""
 
@@ -425,59 +226,3 @@ def test_the_files_of_tls_are_tried(profile: Callable[[str], Path], tmp_path: Pa
     made = write_certificate(tmp_path, b"secret")
     with pytest.raises(ProfileError, match="key has a passphrase"):
         load_producer(tls(cert=made.cert, key=made.key))
-
-
-# any profile: the keys of all programs, and values of any type
-
-
-def toml(value: Any) -> str:
-    """A value of TOML."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(toml, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{toml(key)} = {toml(inner)}' for key, inner in value.items())}}}"
-    if isinstance(value, str):
-        return '"' + "".join(f"\\U{ord(letter):08x}" for letter in value) + '"'
-    return str(value).lower()
-
-
-VALUES = st.recursive(
-    st.booleans() | st.integers() | st.integers(-(10**400), 10**400) | st.floats() | st.text()
-    | st.sampled_from(["", "~", "~nobody/x", "a..b", "\0", "x" * 300, "binlog.000001:²", f"{UUID}:5-1", "verify-ca", "fluvio", "22:00-06:00", "/dev/null"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=4,
-)  # fmt: skip
-TABLES = ("", "database.", "database.tls.", "filters.", "topic.", "leader.", "follower.", "report.", "limits.")
-KEYS = sorted(
-    {field.name for kind in (ProducerProfile, ConsumerProfile, ParityProfile) for field, _ in _fields(kind)} - {"user"}
-)
-
-
-def loads_or_says_why(path: Path) -> None:
-    for load in (load_producer, load_consumer, load_parity, load_topic):
-        try:
-            load(path)
-        except ProfileError as error:
-            assert len(str(error)) < 1000
-            assert "secret" not in str(error)
-
-
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-def test_any_bytes_are_a_profile_or_not_one(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.toml"
-    path.write_bytes(text)
-    loads_or_says_why(path)
-
-
-@settings(max_examples=1000)
-@given(st.sampled_from([PRODUCER, CONSUMER, PARITY]), st.sampled_from(TABLES), st.sampled_from(KEYS), VALUES)
-def test_any_value_of_any_key_is_taken_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, text: str, table: str, key: str, value: Any
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.toml"
-    kept = re.sub(rf"^{key} = .*$", "", text, flags=re.MULTILINE)
-    if table and f"[{table[:-1]}]" in kept:
-        path.write_text(kept.replace(f"[{table[:-1]}]", f"[{table[:-1]}]\n{key} = {toml(value)}"))
-    else:
-        path.write_text(f"{table}{key} = {toml(value)}\n{kept}")
-    loads_or_says_why(path)
