@@ -17,9 +17,10 @@ demo: $(READY)  ## play the tutorial between two real MySQL servers; ARGS=--keep
 test: $(READY)  ## run the tests, some at a time; ARGS="-k name" goes to pytest, ARGS=-n0 runs one after the other
 	$(BIN)/pytest -n auto --dist loadgroup --max-worker-restart=0 $(ARGS)
 
-trial: $(READY)  ## beside native replication: FILES="a.sql b.test", or SECONDS=600 SEED=1 for invented SQL; GTIDS=off COMPRESSION=on ROWS=sql
+trial: $(READY)  ## beside native replication: FILES="a.sql b.test", or SECONDS=600 SEED=1 for invented SQL; GTIDS=off COMPRESSION=on ROWS=sql WORKERS=1 ORDER=independent
 	PYTHONPATH=.:tests $(BIN)/python -m trial $(FILES) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
-		--gtids $(or $(GTIDS),on) --compression $(or $(COMPRESSION),off) --rows $(or $(ROWS),auto) $(ARGS)
+		--gtids $(or $(GTIDS),on) --compression $(or $(COMPRESSION),off) --rows $(or $(ROWS),auto) \
+		--workers $(or $(WORKERS),4) --order $(or $(ORDER),leader) $(ARGS)
 
 lint: $(READY)  ## check style and format
 	$(BIN)/ruff check

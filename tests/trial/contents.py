@@ -23,8 +23,8 @@ EXACT = {
     "bit": "CAST({0} AS UNSIGNED)", "vector": "{0}", "json": "CAST(CAST({0} AS CHAR) AS BINARY)",
 }  # fmt: skip
 SPATIAL = ("geometry", "point", "linestring", "polygon", "multi", "geom")
-#: types of every value inside a document, in its order, and its size as it is stored
-JSON_FORM = """CONCAT_WS(' ', JSON_TYPE({0}), JSON_STORAGE_SIZE({0}),
+#: types of every value inside a document, in its order, and the size it needs: one that was updated in place has gaps
+JSON_FORM = """CONCAT_WS(' ', JSON_TYPE({0}), JSON_STORAGE_SIZE({0}) - JSON_STORAGE_FREE({0}),
     (SELECT GROUP_CONCAT(JSON_TYPE(v) ORDER BY n) FROM JSON_TABLE({0}, '$**.*' COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) a),
     (SELECT GROUP_CONCAT(JSON_TYPE(v) ORDER BY n) FROM JSON_TABLE({0}, '$**[*]' COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) a))"""
 

@@ -6,12 +6,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from kit.programs import binlog_end, run_program, write_profiles
 
+from cdc_consumer.profile import Apply
 from shared.events import Position
 from trial.contents import contents
 from trial.play import Played, play
@@ -23,6 +24,8 @@ from trial.verdict import Verdict, judge
 SYSTEM_DATABASE = "fluvio_cdc"
 #: seconds for one program
 PATIENCE = 120.0
+#: what several sessions are compared with
+ONE_BY_ONE = Apply(workers=1)
 
 
 class Place(NamedTuple):
@@ -79,11 +82,11 @@ class Tried:
 class Trial:
     """Tries scripts one after the other on the same servers."""
 
-    def __init__(self, servers: Servers, folder: Path, rows: str = "auto") -> None:
-        """`rows` says how the consumer applies them, as in its profile: "auto" or "sql"."""
+    def __init__(self, servers: Servers, folder: Path, apply: Apply = ONE_BY_ONE) -> None:
+        """`apply` says how the consumer changes the follower, as in its profile."""
         self.servers = servers
         self._folder = folder
-        self._rows = rows
+        self._apply = asdict(apply)
 
     def run(self, steps: Sequence[Step]) -> Tried:
         """Play a script on empty servers, replicate it both ways, and compare."""
@@ -108,7 +111,7 @@ class Trial:
         account = {"user": USER, "password": PASSWORD}
         profiles = write_profiles(
             self._folder, self.servers.leader, self.servers.follower, start="earliest",
-            system_database=SYSTEM_DATABASE, producer={"database": account}, consumer={"database": account, "apply": {"rows": self._rows}},
+            system_database=SYSTEM_DATABASE, producer={"database": account}, consumer={"database": account, "apply": self._apply},
         )  # fmt: skip
         said = [_run(f"cdc_{name}", getattr(profiles, name)) for name in ("producer", "consumer")]
         return tuple(filter(None, reversed(said)))

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 CREATE TABLE t (e ENUM('é','ü') CHARACTER SET latin1, id INT PRIMARY KEY);
 INSERT INTO t VALUES (1, 1);
 ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin;

@@ -1,4 +1,3 @@
-# expect: equal
-# red
+# expect: stopped: Incorrect INTERVAL value
 SET @s=10;
 CREATE EVENT e ON SCHEDULE EVERY @s MINUTE DISABLE DO SELECT 1;

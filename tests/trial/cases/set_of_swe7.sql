@@ -1,4 +1,3 @@
 # expect: equal
-# red
 CREATE TABLE t (s SET('å','ä') CHARACTER SET swe7);
 INSERT INTO t VALUES (3);

@@ -1,5 +1,4 @@
 # expect: equal
-# red
 SET NAMES latin1;
 CREATE FUNCTION f() RETURNS VARCHAR(20) DETERMINISTIC RETURN 'café';
 CREATE VIEW v AS SELECT 'café' AS a;

@@ -1,5 +1,4 @@
-# expect: equal
-# red
+# expect: stopped: Tablespace tsx
 CREATE TABLESPACE tsx ADD DATAFILE 'tsx.ibd';
 CREATE TABLE t (a INT) TABLESPACE tsx;
 INSERT INTO t VALUES (1);
