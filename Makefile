@@ -33,7 +33,7 @@ fuzz: $(READY)  ## alter what is read from outside; TARGET=json RUNS=1000000
 	$(BIN)/python tests/fuzz/run.py $(TARGET) $(if $(RUNS),--runs $(RUNS)) $(ARGS)
 
 bench: $(READY)  ## measure, one benchmark after the other
-	for file in capture replay end_to_end parity; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
+	for file in capture replay end_to_end initial_copy parity; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit; done
 
 clean:  ## remove .venv, the private MySQL and what the tools left
 	rm -rf .venv .mysql trial-finds .pytest_cache .hypothesis .mypy_cache .ruff_cache build *.egg-info

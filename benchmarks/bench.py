@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import sys
 import tempfile
 import threading
@@ -23,14 +24,18 @@ from kit.programs import ENVIRONMENT  # noqa: E402
 from report import Cost, fastest, machine  # noqa: E402
 
 from docker.local.get_mysql import NoMySQLError  # noqa: E402
-from docker.local.mysql_servers import MySQLServer, ServerError, start_server  # noqa: E402
+from docker.local.mysql_servers import MySQLServer, NativeServer, ServerError, start_server  # noqa: E402
 from docker.local.processes import Child, uninterrupted  # noqa: E402
 from docker.local.screen import dim  # noqa: E402
 
+#: of the programs: their byte code is kept, as where they are installed
+PROGRAMS = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONDONTWRITEBYTECODE"}
 #: binlogs never end by themselves, so that a workload is in one file
 ONE_BINLOG = "--max-binlog-size=1G"
 #: how often (seconds) the size of a child is looked at
 PEAK_SECONDS = 0.02
+#: how often a sync is measured
+SYNCS = 200
 
 
 class BenchError(Exception):
@@ -40,9 +45,9 @@ class BenchError(Exception):
 class Run(Child):
     """A child whose cost is known when it has ended."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str]) -> None:
         self._began = time.perf_counter()
-        super().__init__(command, log, env=ENVIRONMENT)
+        super().__init__(command, log, env=env)
         self._peaks: dict[int, int] = {}
         threading.Thread(target=self._watch, daemon=True).start()
 
@@ -90,6 +95,18 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def sync_seconds(folder: Path) -> float:
+    """Measure how long a commit waits, in the middle: until a file that has grown by some bytes is on the disk."""
+    found = []
+    with open(folder / "synced", "wb", buffering=0) as file:
+        for _ in range(SYNCS):
+            file.write(bytes(512))
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            found.append(time.perf_counter() - began)
+    return statistics.median(found)
+
+
 class Bench:
     """One benchmark under way: a temporary folder, servers in it, everything gone afterwards."""
 
@@ -106,9 +123,9 @@ class Bench:
         self._stack.callback(server.stop if self._keep else server.close)
         return server
 
-    def run(self, name: str, command: Sequence[str]) -> Run:
+    def run(self, name: str, command: Sequence[str], env: Mapping[str, str] = PROGRAMS) -> Run:
         """Start a program; it is killed with the benchmark. What it writes goes to the log `name`."""
-        child = Run(command, self.folder / f"{name}.log")
+        child = Run(command, self.folder / f"{name}.log", env)
         self._stack.callback(child.kill)
         return child
 
@@ -125,6 +142,13 @@ class Bench:
                 costs[name].append(cost)
                 self.say(f"{label}, run {number + 1} of {self.runs}, {name}: {cost.seconds:.2f} s")
         return {name: fastest(found) for name, found in costs.items()}
+
+
+def beside(server: MySQLServer) -> dict[str, object]:
+    """Where a program on the same machine reaches it: without a network, as a replica reads its relay log."""
+    if not isinstance(server, NativeServer):
+        return {}
+    return {"host": None, "port": None, "unix_socket": str(server.socket)}
 
 
 def program(module: str, profile: Path, *options: str) -> list[str]:

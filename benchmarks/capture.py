@@ -33,8 +33,8 @@ CAPTURE, TO_NULL, TO_FILE, LIBRARY = "capture", "mysqlbinlog > /dev/null", "mysq
 FRACTION = 10
 #: MB the producer may grow to, whatever the size of a transaction
 MAX_PEAK = 120
-#: tables that transactions change in turn
-TABLES = (1, 10, 1000, 10_000)
+#: tables that transactions change in turn, and whether they have equal columns
+TABLES = ((1, True), (10, True), (1000, True), (10_000, True), (10_000, False))
 
 
 class Readers:
@@ -196,15 +196,17 @@ def wide_rows(bench: Bench, leader: MySQLServer, rows: int) -> None:
 def tables_in_turn(bench: Bench, leader: MySQLServer, transactions: int) -> None:
     """The same transactions, in one table or in very many."""
     lines = []
-    for tables in TABLES:
-        create_tables(leader, tables)
-        what = f"{count(transactions)} transactions in {count(tables)} tables"
-        readers = write(bench, leader, what, partial(insert_in_turn, leader, transactions, tables))
+    for tables, equal in TABLES:
+        name = "turn" if equal else "other"
+        create_tables(leader, name, tables, equal=equal)
+        kind = f"{count(tables)} {'equal' if equal else 'different'}"
+        what = f"{count(transactions)} transactions in {kind} tables"
+        readers = write(bench, leader, what, partial(insert_in_turn, leader, transactions, name, tables))
         results = readers.compare(what, transactions, all_peers=False)
         events(readers, results, transactions)
         capture, peer = results[CAPTURE], results[TO_NULL]
         micros = 1e6 * (capture.cost.cpu - capture.startup.cpu) / transactions
-        lines.append((count(tables), f"{capture.cost.seconds:.2f}", f"{micros:.0f}", times(capture.rate / peer.rate)))
+        lines.append((kind, f"{capture.cost.seconds:.2f}", f"{micros:.0f}", times(capture.rate / peer.rate)))
     names = ("tables", "seconds", "CPU µs a transaction", TO_NULL)
     show(f"{count(transactions)} transactions of one row, in so many tables in turn", names, lines)
 

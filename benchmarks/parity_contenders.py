@@ -17,7 +17,7 @@ from bench import Bench, BenchError, cpu_seconds, program
 from kit.programs import ENVIRONMENT, binlog_end
 from parity_cost import Bill, Program
 from parity_data import DATABASE, TABLE, UNDER_NULL, column_names
-from parity_peers import PeerError, Tool, percona_toolkit, reladiff
+from peers import PeerError, Tool, percona_toolkit, reladiff
 
 from cdc_consumer.profile import Follower
 from cdc_consumer.sql.positions import Mark, PositionTables

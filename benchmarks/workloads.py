@@ -47,11 +47,11 @@ SETUP = (
             SET n = n + 1;
           END WHILE;
         END""",
-    """CREATE PROCEDURE in_turn (transactions INT, tables INT)
+    """CREATE PROCEDURE in_turn (transactions INT, name VARCHAR(9), tables INT)
         BEGIN
           DECLARE n INT DEFAULT 0;
           WHILE n < transactions DO
-            SET @sql = CONCAT('INSERT INTO turn', n % tables, ' (i, s) VALUES (', n, ', ''row'')');
+            SET @sql = CONCAT('INSERT INTO ', name, n % tables, ' (i, s) VALUES (', n, ', ''row'')');
             PREPARE statement FROM @sql;
             EXECUTE statement;
             SET n = n + 1;
@@ -107,15 +107,17 @@ def insert_wide(leader: Server, rows: int) -> None:
     _by_statement(leader, rows, f"INSERT INTO wide SELECT {WIDE_VALUES} FROM {numbers}")
 
 
-def create_tables(leader: Server, count: int) -> None:
-    """Create the tables `turn0` to `turnN` that are missing."""
-    named = f"TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'turn%'"
+def create_tables(leader: Server, name: str, count: int, *, equal: bool) -> None:
+    """Create the tables `name`0 to `name`N that are missing, with equal columns or with different ones."""
+    named = f"TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE '{name}%'"
     found = int(leader.value(f"SELECT COUNT(*) FROM information_schema.TABLES WHERE {named}"))
     with leader.connect(DATABASE) as connection, connection.cursor() as cursor:
         for number in range(found, count):
-            cursor.execute(f"CREATE TABLE turn{number} (n INT PRIMARY KEY AUTO_INCREMENT, i INT, s VARCHAR(20))")
+            size = 20 if equal else 20 + number
+            columns = f"n INT PRIMARY KEY AUTO_INCREMENT, i INT, s VARCHAR({size})"
+            cursor.execute(f"CREATE TABLE {name}{number} ({columns})")
 
 
-def insert_in_turn(leader: Server, transactions: int, tables: int) -> None:
-    """Insert a row with each transaction, into so many tables in turn."""
-    leader.execute(f"CALL in_turn({transactions}, {tables})", database=DATABASE)
+def insert_in_turn(leader: Server, transactions: int, name: str, tables: int) -> None:
+    """Insert a row with each transaction, into so many tables of that name in turn."""
+    leader.execute(f"CALL in_turn({transactions}, '{name}', {tables})", database=DATABASE)

@@ -1,4 +1,4 @@
-"""Where the audits of others come from: percona-toolkit of Debian, reladiff of PyPI, kept beside the private MySQL."""
+"""Where the tools of others come from: Debian and PyPI; they are kept beside the private MySQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,10 @@ from docker.local.get_mysql import home, locked
 RELADIFF = "reladiff[mysql]==0.6.0"
 #: Debian's; perl comes with them
 PERCONA = ("percona-toolkit", "libdbd-mysql-perl")
+#: the plugins of its library log in to MySQL
+SYSBENCH = ("sysbench", "libmariadb3")
+
+MYDUMPER = ("mydumper", "libmariadb3")
 
 
 class PeerError(Exception):
@@ -49,11 +53,7 @@ def reladiff() -> Tool:
 
 def percona_toolkit() -> Tool:
     """Debian's packages, run by the perl and the libraries that came with them. Raises PeerError."""
-    folder = _peers() / "percona-toolkit"
-    with _made_once(folder) as work:
-        if work is not None:
-            _debian(work)
-    (loader,) = (folder / "usr/lib").glob("*-linux-gnu*/ld-linux-*.so.*")
+    folder, loader = _of_debian("percona-toolkit", PERCONA)
     libraries = loader.parent
     modules = [
         *libraries.glob("perl5/5.*"), folder / "usr/share/perl5", libraries / "perl-base",
@@ -62,7 +62,7 @@ def percona_toolkit() -> Tool:
     env = {
         **os.environ,
         "PERL5LIB": os.pathsep.join(map(str, modules)),
-        "MARIADB_PLUGIN_DIR": str(libraries / "libmariadb3/plugin"),
+        **_plugins(loader),
     }
     perl = [str(loader), "--library-path", str(libraries), str(folder / "usr/bin/perl")]
 
@@ -75,6 +75,47 @@ def percona_toolkit() -> Tool:
     if said.returncode != 0:
         raise PeerError(f"percona-toolkit does not run here: {_line(said.stderr)}")
     return Tool(f"percona-toolkit {said.stdout.split()[-1]}", command, env)
+
+
+def sysbench() -> Tool:
+    """Debian's package; its words are a test's name and options. Raises PeerError."""
+    folder, loader = _of_debian("sysbench", SYSBENCH)
+    scripts = folder / "usr/share/sysbench"
+    env = {**os.environ, "LUA_PATH": f"{scripts}/?.lua", **_plugins(loader)}
+    binary = [str(loader), "--library-path", str(loader.parent), str(folder / "usr/bin/sysbench")]
+    said = subprocess.run([*binary, "--version"], env=env, capture_output=True, text=True, check=False)
+    if said.returncode != 0:
+        raise PeerError(f"sysbench does not run here: {_line(said.stderr)}")
+    return Tool(said.stdout.strip(), lambda test: [*binary, str(scripts / f"{test}.lua")], env)
+
+
+def mydumper() -> Tool:
+    """Debian's package; its words are "mydumper" or "myloader" and options. Raises PeerError."""
+    folder, loader = _of_debian("mydumper", MYDUMPER)
+    env = {**os.environ, **_plugins(loader)}
+
+    def command(name: str) -> list[str]:
+        return [str(loader), "--library-path", str(loader.parent), str(folder / "usr/bin" / name)]
+
+    said = subprocess.run([*command("mydumper"), "--version"], env=env, capture_output=True, text=True, check=False)
+    if said.returncode != 0:
+        raise PeerError(f"mydumper does not run here: {_line(said.stderr)}")
+    return Tool(" ".join(said.stdout.split(",")[0].split()[:2]), command, env)
+
+
+def _of_debian(name: str, packages: Sequence[str]) -> tuple[Path, Path]:
+    """The folder that holds Debian's packages, and the loader for their libraries. Raises PeerError."""
+    folder = _peers() / name
+    with _made_once(folder) as work:
+        if work is not None:
+            _debian(work, packages)
+    (loader,) = (folder / "usr/lib").glob("*-linux-gnu*/ld-linux-*.so.*")
+    return folder, loader
+
+
+def _plugins(loader: Path) -> dict[str, str]:
+    """Where the client library finds the ways to log in."""
+    return {"MARIADB_PLUGIN_DIR": str(loader.parent / "libmariadb3/plugin")}
 
 
 def _peers() -> Path:
@@ -98,12 +139,12 @@ def _made_once(folder: Path) -> Iterator[Path | None]:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _debian(work: Path) -> None:
+def _debian(work: Path, packages: Sequence[str]) -> None:
     if missing := missing_tools():
         raise PeerError(f"Debian's packages cannot be unpacked here without {', '.join(missing)}")
     apt = work.with_name(f"{work.name}-apt")
     try:
-        unpack(PERCONA, work, apt, lambda text: None)
+        unpack(packages, work, apt, lambda text: None)
     except DebianError as error:
         raise PeerError(f"it cannot be had: {_line(str(error))}") from error
     finally:
