@@ -267,9 +267,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    interrupts.listen()
-    print(bold("mysql-cdc") + ": leader -> topic -> follower")
     try:
+        interrupts.listen()
+        print(bold("mysql-cdc") + ": leader -> topic -> follower")
         with contextlib.ExitStack() as stack:
             with uninterrupted():
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mysql-cdc-demo-"))
