@@ -79,3 +79,19 @@ def test_values_of_columns(copies: Copies, leader: Server, database: str) -> Non
     assert copy.follower.execute(VALUES.format(database)) == leader.execute(VALUES.format(database))
     leader.execute(f"INSERT INTO {database}.t SELECT 3, JSON_ARRAY(f) FROM {database}.s WHERE id = 1")
     copy.refused(f"{database}.t", "TINYBLOB", "`id` IN (3)", arguments=["--replace"])
+
+
+def test_many_rows_beside_others(copies: Copies, leader: Server, database: str) -> None:
+    """Two documents a row, of several sizes, some NULL, and a key that compares otherwise than its bytes."""
+    leader.execute(
+        f"CREATE DATABASE {database}", f"USE {database}", "SET cte_max_recursion_depth = 5000",
+        "CREATE TABLE t (a VARCHAR(20) COLLATE utf8mb4_0900_ai_ci, b DECIMAL(9, 2), j JSON, k JSON, s INT AS (b * 2) STORED, PRIMARY KEY (a, b))",
+        "INSERT INTO t (a, b, j, k) WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 1200)"
+        " SELECT CONCAT('Ä', MOD(i, 7)), i / 4, IF(MOD(i, 5), JSON_OBJECT('price', CAST(i / 4 AS DECIMAL(10, 3)), 'at', TIMESTAMP '2024-01-01 00:00:00', 'n', i), '[1]'),"
+        " CASE MOD(i, 3) WHEN 0 THEN NULL WHEN 1 THEN JSON_ARRAY(REPEAT('x', MOD(i, 500) * 50), DATE '2024-01-01') ELSE CAST('null' AS JSON) END FROM c",
+    )  # fmt: skip
+    copy = copies(copy={"range_rows": 5000})
+    copy.copy()
+    assert_same_database(leader, copy.follower, database)
+    stored = f"SELECT a, b, JSON_STORAGE_SIZE(j), JSON_TYPE(j->'$.price'), JSON_TYPE(j->'$.at'), JSON_STORAGE_SIZE(k), JSON_TYPE(k->'$[1]') FROM {database}.t ORDER BY a, b"
+    assert copy.follower.execute(stored) == leader.execute(stored)

@@ -1,4 +1,4 @@
-"""Finds the JSON documents whose text loses the types of inner values, and reads those path by path.
+"""Tells which JSON documents lose types of inner values as text, and reads those path by path, many at once.
 
 A DECIMAL, a date, bytes or an UNSIGNED in a document look in its text like a double, a string or an INTEGER.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from cdc_consumer.parity.canonical import literal
 from cdc_consumer.parity.model import Column, Key, Shape
-from cdc_consumer.parity.rows.ranges import Range, among, inside
+from cdc_consumer.parity.rows.ranges import among
 from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.sql import literals
 from shared.errors import LeaderError
@@ -37,21 +36,30 @@ _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4)
 _DECIMAL_HEAD = 5
 #: digits that it may have before the point
 MOST_WHOLE = 81
-#: characters of the paths that one query asks for
-PATHS_CHARACTERS = 1 << 18
+#: characters that one query of documents has at most, about, and SELECTs
+QUERY_CHARACTERS, QUERY_SELECTS = 1 << 18, 64
 
-#: what a server tells of a document: of all of it, then of each of some values
+Item = TypeVar("Item")
+#: what a server tells of a document: of all of it, then of each of its values; empty where its row is not there
 DocumentFacts: TypeAlias = "list[tuple[Any, ...]]"
 
 
-class TypedRow(NamedTuple):
-    """Holds a row with documents that need more than their text."""
+class Document(NamedTuple):
+    """Names a document, and the values in it that hold no others."""
 
+    column: str
+    #: of its row
     key: Key
-    #: SQL of what each column that is written holds
-    values: tuple[str, ...]
-    #: for each document: its column, the paths of the values in it, and what `facts` finds of it on the leader
-    documents: tuple[tuple[str, tuple[str, ...], DocumentFacts], ...]
+    #: None is NULL
+    text: str | None
+    #: path of each value, and what the text says of it; numbers as their digits
+    values: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def read(cls, column: str, key: Key, text: str | None) -> Document:
+        """Read the text of a document."""
+        values = () if text is None else tuple(_inner(json.loads(text, parse_float=str, parse_int=str), "$"))
+        return cls(column, key, text, values)
 
 
 def lossy(shape: Shape) -> str:
@@ -83,92 +91,73 @@ def _loses_type(kind: str, value: Any) -> bool:
     return kind in _LOST
 
 
-def refusal(shape: Shape) -> LeaderError:
-    """Explain a document in a table without a key: no statement would find its row again."""
-    return LeaderError(
-        f"table {shape.name} has no key and holds JSON with values (DECIMAL, DATE, bytes, UNSIGNED) that its text"
-        " loses; give it a primary key on the leader, or load that table by a dump"
-    )
-
-
-def lossy_rows(shape: Shape, part: Range, select: Select) -> Iterator[TypedRow]:
-    """Yield the rows of a range with documents that need more than their text."""
-    own = [column for column in shape.columns if not column.generated]
-    key = ", ".join(literal(shape.column(name)) for name in shape.key)
-    texts = ", ".join(_text(column) for column in own)
-    where = " AND ".join([*inside(shape.key, part), lossy(shape)])
-    for found in select(f"SELECT {key}, {texts} FROM {shape.name.sql} WHERE {where}"):
-        values, documents = list(found[len(shape.key) :]), []
-        row = tuple(found[: len(shape.key)])
-        for index, column in enumerate(own):
-            if column.data_type == "json":
-                values[index], paths, expected = _read(shape, column.name, row, values[index], select)
-                documents.append((column.name, paths, expected))
-        yield TypedRow(row, tuple(values), tuple(documents))
-
-
-def _text(column: Column) -> str:
-    return f"CAST({quote_name(column.name)} AS CHAR)" if column.data_type == "json" else literal(column)
-
-
-def facts(shape: Shape, column: str, key: Key, paths: Sequence[str], select: Select) -> DocumentFacts:
-    """Ask for all that can be told of a document: the hash of its text and its size; of each value type, size and text.
-
-    The text of a string is not asked for: its own document's hash tells of that. However many values there are, they
-    are some queries.
-    """
-    source, where = quote_name(column), among(shape.key, [key])
-    size = f"JSON_STORAGE_SIZE(JSON_REMOVE({source}, '{_NOWHERE}'))"
-    found = list(select(f"SELECT SHA2(CAST({source} AS CHAR), 256), {size} FROM {shape.name.sql} WHERE {where}"))
-    value = f"JSON_EXTRACT({source}, `cdc-copy`.`cdc-copy path`)"
-    for some in _together(paths):
-        listed = (
-            f"JSON_TABLE({literals.text(json.dumps(some, ensure_ascii=False))}, '$[*]' COLUMNS (`cdc-copy number` FOR"
-            " ORDINALITY, `cdc-copy path` LONGTEXT PATH '$')) AS `cdc-copy`"
-        )
-        found += select(
-            f"SELECT JSON_TYPE({value}), JSON_STORAGE_SIZE({value}), IF(JSON_TYPE({value}) = 'STRING', NULL,"
-            f" JSON_UNQUOTE({value})) FROM {shape.name.sql}, {listed} WHERE {where} ORDER BY `cdc-copy number`"
-        )
-    return found
-
-
-def _together(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Cut paths into lists for one query each."""
-    some: list[str] = []
-    characters = 0
-    for path in paths:
-        some.append(path)
-        characters += len(path)
-        if characters > PATHS_CHARACTERS:
+def together(items: Iterable[tuple[Item, int]], size: int, most: int) -> Iterator[list[Item]]:
+    """Cut items, each with its size, into lists of at most so much, unless one alone is more, and `most` items."""
+    some: list[Item] = []
+    held = 0
+    for item, own in items:
+        if some and (held + own > size or len(some) == most):
             yield some
-            some, characters = [], 0
+            some, held = [], 0
+        some.append(item)
+        held += own
     if some:
         yield some
 
 
-def _read(
-    shape: Shape, column: str, key: Key, text: str | None, select: Select
-) -> tuple[str, tuple[str, ...], DocumentFacts]:
-    """Return the SQL of a document, the paths of the values in it, and what `facts` finds of it."""
-    inner = [] if text is None else list(_inner(json.loads(text, parse_float=str, parse_int=str), "$"))
-    paths = tuple(path for path, _ in inner)
-    found = facts(shape, column, key, paths, select)
-    if text is None:
-        return "NULL", paths, found
+def facts(shape: Shape, documents: Sequence[Document], select: Select) -> list[DocumentFacts]:
+    """Ask for all that can be told of documents: the hash of the text and the size; of each value type, size and text.
+
+    The text of a string is not asked for: its own document's hash tells of that. However many documents and values
+    there are, they are some queries.
+    """
+    told: list[DocumentFacts] = [[] for _ in documents]
+    selects = (sql for number, document in enumerate(documents) for sql in _selects(shape, number, document))
+    for some in together(((sql, len(sql)) for sql in selects), QUERY_CHARACTERS, QUERY_SELECTS):
+        # within a document in the order of its values
+        for number, _, *found in sorted(select(" UNION ALL ".join(some)), key=lambda row: (row[0], row[1])):
+            told[number].append(tuple(found))
+    return told
+
+
+def _selects(shape: Shape, number: int, document: Document) -> Iterator[str]:
+    """Yield what asks for one document: its number, that of a value or 0, and what is told of that."""
+    source, where = quote_name(document.column), among(shape.key, [document.key])
+    size = f"JSON_STORAGE_SIZE(JSON_REMOVE({source}, '{_NOWHERE}'))"
+    yield f"SELECT {number}, 0, SHA2(CAST({source} AS CHAR), 256), {size}, NULL FROM {shape.name.sql} WHERE {where}"
+    value = f"JSON_EXTRACT({source}, `cdc-copy`.`cdc-copy path`)"
+    before = 0
+    paths = ((path, len(path)) for path, _ in document.values)
+    for some in together(paths, QUERY_CHARACTERS, len(document.values)):
+        listed = (
+            f"JSON_TABLE({literals.text(json.dumps(some, ensure_ascii=False))}, '$[*]' COLUMNS (`cdc-copy number` FOR"
+            " ORDINALITY, `cdc-copy path` LONGTEXT PATH '$')) AS `cdc-copy`"
+        )
+        shown = f"IF(JSON_TYPE({value}) = 'STRING', NULL, JSON_UNQUOTE({value}))"
+        yield (
+            f"SELECT {number}, {before} + `cdc-copy number`, JSON_TYPE({value}), JSON_STORAGE_SIZE({value}), {shown}"
+            f" FROM {shape.name.sql}, {listed} WHERE {where}"
+        )
+        before += len(some)
+
+
+def written(shape: Shape, document: Document, found: DocumentFacts) -> str:
+    """Return the SQL of a document of which the leader told this. Raises LeaderError where there is none."""
+    if document.text is None:
+        return "NULL"
     typed = [
         [path, *_typed(kind, shown, size)]
-        for (path, value), (kind, size, shown) in zip(inner, found[1:], strict=True)
+        for (path, value), (kind, size, shown) in zip(document.values, found[1:], strict=True)
         if _loses_type(kind, value)
     ]
     if not typed:
-        return literals.text(text), paths, found
+        return literals.text(document.text)
     try:
-        return literals.json_typed({"text": text, "typed": typed}), paths, found
+        return literals.json_typed({"text": document.text, "typed": typed})
     except ValueError as error:
         raise LeaderError(
-            f"a JSON in {column} of {shape.name} holds bytes of a TINYBLOB, which no statement can write, where"
-            f" {among(shape.key, [key])}; write it there as a BLOB, or make a clone (method in [copy])"
+            f"a JSON in {document.column} of {shape.name} holds bytes of a TINYBLOB, which no statement can write,"
+            f" where {among(shape.key, [document.key])}; write it there as a BLOB, or make a clone (method in [copy])"
         ) from error
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from cdc_consumer.copy.moment import Ended
 from cdc_consumer.copy.profile import CopyLimits
 from cdc_consumer.copy.rows import documents, texts
+from cdc_consumer.copy.rows.typed_rows import TypedRow, refusal, typed_rows
 from cdc_consumer.parity.model import Key, Shape
 from cdc_consumer.parity.rows.ranges import Range, TableQueries, inside
 from cdc_consumer.parity.servers.pair import LeaderConnection
@@ -83,8 +84,8 @@ class LeaderRows:
         self.part = part
         #: rows yielded so far, and the error values of ENUMs in them
         self.count = self.zeros = 0
-        #: rows that are not among these, as their documents need more than their text
-        self.typed: list[documents.TypedRow] = []
+        #: leaves with rows that are not among these, as their documents need more than their text
+        self._typed: list[Range] = []
         self._leader = leader
         self._select = leader.rows
         self._pace = pace
@@ -101,6 +102,13 @@ class LeaderRows:
         """Return number and XOR of the hashes of the leader's rows."""
         return self._select(self._queries.digest(self.part))[0]
 
+    def typed(self) -> Iterator[list[TypedRow]]:
+        """Yield the rows that were left out of the lines, some at once; after those."""
+        for leaf in self._typed:
+            for some in typed_rows(self.shape, leaf, self._select):
+                self._pace.keep(len(some))
+                yield some
+
     def __iter__(self) -> Iterator[bytes]:
         return self._leaves() if self.shape.key else self._streamed()
 
@@ -116,7 +124,7 @@ class LeaderRows:
             if text is None or len(text) > self._room:
                 raise self._too_long("leader" if text is None else "follower")
             if lossy:
-                raise documents.refusal(self.shape)
+                raise refusal(self.shape)
             if joined and (size + len(text) > most or len(joined) >= self._pace.most_rows):
                 yield self._joined(joined, join)
                 joined, size = [], 0
@@ -144,7 +152,7 @@ class LeaderRows:
                     continue
                 raise self._too_long("follower" if most == self._room else "leader")
             if lossy:
-                self.typed += documents.lossy_rows(self.shape, leaf, self._select)
+                self._typed.append(leaf)
             if count:
                 if text is None:
                     raise self._too_long("leader")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_consumer.copy.rows import texts
-from cdc_consumer.copy.rows.documents import TypedRow, facts
+from cdc_consumer.copy.rows.documents import facts, together
 from cdc_consumer.copy.rows.lines import SLOW_SECONDS, LeaderRows
+from cdc_consumer.copy.rows.typed_rows import MOST_ROWS, ROWS_BYTES, TypedRow
 from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.rows.ranges import TableQueries, among
 from cdc_consumer.sql import literals
@@ -54,6 +55,8 @@ class Writer:
         self._local_files = local_files
         self.connection: Connection = connect(follower, local_files=local_files)
         self.run(session(settings))
+        ((packet,),) = self.rows("SELECT @@SESSION.max_allowed_packet")
+        self._packet = int(packet)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -79,8 +82,7 @@ class Writer:
         """Return how many bytes of rows the follower takes at once, of which more are many statements."""
         if self._local_files:
             return MOST_PACKET  # LOAD DATA sends its lines piece by piece
-        ((packet,),) = self.rows("SELECT @@SESSION.max_allowed_packet")
-        return int(packet) - len(_head(shape)) - (1 << 6)
+        return self._packet - len(_head(shape)) - (1 << 6)
 
     def fill(self, shape: Shape, lines: LeaderRows) -> int:
         """Write all lines, inside the open transaction; return how many. Raises DivergedError when one would differ."""
@@ -102,26 +104,29 @@ class Writer:
                 f" {lines.zeros} expected warnings were sent, and it says {words!r} with {warnings} warnings in all"
                 f" ({self._first_warning()})"
             )
-        for row in lines.typed:
-            self._insert(shape, row)
+        typed = sum(self._insert(shape, some) for some in lines.typed())
         if any(column.generated for column in shape.columns):
             self._compare(shape, lines)
-        return lines.count + len(lines.typed)
+        return lines.count + typed
 
     def _first_warning(self) -> str:
         found = self.rows("SHOW WARNINGS LIMIT 1")
         return f"{found[0][2]} ({found[0][1]})" if found else "no warning"
 
-    def _insert(self, shape: Shape, row: TypedRow) -> None:
-        """Write a row whose documents need more than their text, and compare them with the leader's."""
+    def _insert(self, shape: Shape, some: Sequence[TypedRow]) -> int:
+        """Write rows whose documents need more than their text, and compare them with the leader's; return how many."""
         head = texts.insert_head(shape.name, texts.written(shape))
-        self.expect(f"{head}({', '.join(row.values)})", 1)
-        for column, paths, expected in row.documents:
-            if facts(shape, column, row.key, paths, self.rows) != expected:
+        sized = ((row.values, len(literals.encode(row.values)) + 1) for row in some)
+        for batch in together(sized, min(self._packet - len(head) - (1 << 6), ROWS_BYTES), MOST_ROWS):
+            self.expect(head + ",".join(batch), len(batch))
+        pairs = [pair for row in some for pair in row.documents]
+        for (document, expected), found in zip(pairs, facts(shape, [one for one, _ in pairs], self.rows), strict=True):
+            if found != expected:
                 raise DivergedError(
-                    f"a JSON in {column} of {shape.name} cannot be written as it is on the leader, where"
-                    f" {among(shape.key, [row.key])}; change it there to what its text says"
+                    f"a JSON in {document.column} of {shape.name} cannot be written as it is on the leader, where"
+                    f" {among(shape.key, [document.key])}; change it there to what its text says"
                 )
+        return len(some)
 
     def _compare(self, shape: Shape, lines: LeaderRows) -> None:
         """Compare all rows of the range: what the follower computed may depend on the session that wrote them."""
