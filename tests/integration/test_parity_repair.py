@@ -16,6 +16,7 @@ from kit.type_cases import CASES, Case
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Difference
+from cdc_consumer.parity.repair import plan as plan_module
 from cdc_consumer.parity.repair.files import write_files
 from docker.local.mysql_servers import Server
 from shared.mysql import rows
@@ -119,6 +120,32 @@ def test_rows_that_take_unique_values_from_each_other(
 ) -> None:
     pair.create(f"CREATE TABLE t (id INT NOT NULL, name VARCHAR(20) COLLATE utf8mb4_0900_as_ci, {key})")
     pair.write([f"INSERT INTO t VALUES {wanted}"], [f"INSERT INTO t VALUES {found}"])
+    pair.assert_both_ways_repair(tmp_path)
+
+
+HIDDEN = {
+    "virtual": "g VARCHAR(20) AS (CONCAT('x', v)) VIRTUAL, UNIQUE (g)",
+    "virtual of virtual": "f INT AS (n + 1) VIRTUAL, g INT AS (f * 2) VIRTUAL, UNIQUE (g, id2)",
+    "expression": "UNIQUE ((LOWER(v)))",
+    "prefix": "UNIQUE (v(2))",
+}
+
+
+@pytest.mark.parametrize("definition", HIDDEN.values(), ids=HIDDEN)
+def test_rows_that_take_unique_values_nobody_can_ask_for(definition: str, pair: Pair, tmp_path: Path) -> None:
+    pair.create(f"CREATE TABLE t (id INT PRIMARY KEY, id2 INT DEFAULT 7, v VARCHAR(20), n INT, {definition})")
+    leader, follower = "(1, 'Ab', 1), (2, 'Cd', 2), (3, 'e', 3), (4, 'f', 4)", "(1, 'CD', 2), (2, 'aB', 1), (3, 'f', 4)"
+    pair.write([f"INSERT INTO t (id, v, n) VALUES {leader}"], [f"INSERT INTO t (id, v, n) VALUES {follower}"])
+    pair.assert_both_ways_repair(tmp_path)
+
+
+def test_more_rows_that_may_take_such_values_than_one_transaction_holds(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "MOST_HIDDEN", 2)
+    pair.create("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), UNIQUE (v(2)))")
+    leader, follower = "(1, 'a'), (2, 'b'), (3, 'c')", "(1, 'x'), (2, 'y'), (3, 'z')"
+    pair.write([f"INSERT INTO t VALUES {leader}"], [f"INSERT INTO t VALUES {follower}"])
     pair.assert_both_ways_repair(tmp_path)
 
 

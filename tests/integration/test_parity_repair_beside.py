@@ -156,19 +156,21 @@ def test_what_cannot_be_made_the_leaders_is_named_and_left(pair: Pair, tmp_path:
         "CREATE TABLE checked (id INT PRIMARY KEY, a INT)",
         "CREATE TABLE checked_copies (id INT, a INT)",
         "CREATE TABLE expression (id INT PRIMARY KEY, a INT, UNIQUE ((a + 0)))",
+        "CREATE TABLE added (id INT PRIMARY KEY, a INT, UNIQUE ((a + 0)))",
     )
     pair.follower.execute(
         "ALTER TABLE computed MODIFY g INT AS (a + IF(id = 1, 1, 2)) STORED",
         "ALTER TABLE checked ADD CHECK (a < 5)",
+        "ALTER TABLE added ADD note INT",
         "ALTER TABLE checked_copies ADD CHECK (a < 5)",
         database=pair.database,
     )
     pair.write(
         ["INSERT INTO json_types VALUES (1, '1.5'), (2, JSON_ARRAY(1.5))", "INSERT INTO computed (id, a) VALUES (1, 1), (2, 1)",
          "INSERT INTO checked VALUES (1, 1), (2, 9)", "INSERT INTO checked_copies VALUES (1, 1), (2, 9), (3, 3)",
-         "INSERT INTO expression VALUES (1, 1), (2, 2), (3, 3)"],
+         "INSERT INTO expression VALUES (1, 1), (2, 2), (3, 3)", "INSERT INTO added VALUES (1, 1), (2, 2), (3, 3)"],
         ["INSERT INTO json_types VALUES (1, '2.5'), (2, '[1.5]')", "INSERT INTO computed (id, a) VALUES (1, 5)",
-         "INSERT INTO checked VALUES (1, 2)", "INSERT INTO expression VALUES (1, 2), (2, 1), (3, 4)"],
+         "INSERT INTO checked VALUES (1, 2)", "INSERT INTO expression VALUES (1, 2), (2, 1), (3, 4)", "INSERT INTO added (id, a) VALUES (1, 2), (2, 1), (3, 4)"],
     )  # fmt: skip
     with pair.plan() as plan:
         result = pair.repair(plan)
@@ -176,8 +178,8 @@ def test_what_cannot_be_made_the_leaders_is_named_and_left(pair: Pair, tmp_path:
     assert said.pop("json_types 2") == "the text of doc does not tell the types of the numbers in it"
     assert said.pop("computed 2") == "the follower does not store g as the leader does"
     assert "checked_chk_1" in said.pop("checked 2") and "checked_copies_chk_1" in said.pop("checked_copies 2")
-    assert "Duplicate entry" in said.pop("expression 1") and "Duplicate entry" in said.pop("expression 2")
-    assert not said and (result.repaired, result.moved, result.failed) == (6, 0, 6)
+    assert "Duplicate entry" in said.pop("added 1") and "Duplicate entry" in said.pop("added 2")
+    assert not said and (result.repaired, result.moved, result.failed) == (9, 0, 6)
     assert len(pair.differences()) == 6
 
 
