@@ -14,9 +14,12 @@ from docker.local import mysql_servers
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-pytest_plugins = ["fix_crash", "fix_mysql", "fix_parity", "fix_replication", "fix_copy", "fix_embedded", "fix_left_out"]
+pytest_plugins = [
+    "fix_copy", "fix_crash", "fix_damaged_pair", "fix_differing_pair", "fix_embedded", "fix_history", "fix_left_out",
+    "fix_mysql", "fix_parity", "fix_replication",
+]  # fmt: skip
 
-pytest.register_assert_rewrite("kit.helpers", "fix_replication", "kit.topic_audit")
+pytest.register_assert_rewrite(*pytest_plugins, "kit.helpers", "kit.routed_history", "kit.topic_audit")
 
 #: cheap tests first, so that a simple mistake is seen before a long run; then the longest, so that at its end no process
 #: waits long for another. Before all of them xdist gives out its groups
@@ -31,7 +34,9 @@ GROUPS = {
     "tests/acceptance/test_copy_program.py::test_on_spark": "spark",
     "tests/acceptance/test_demo.py": "spark",
     "tests/acceptance/test_parity_faults.py": "spark",
+    "tests/acceptance/test_parity_harmless.py": "spark",
     "tests/acceptance/test_parity_program.py": "spark",
+    "tests/acceptance/test_parity_resume.py": "spark",
     "tests/trial/": "trial",
 }
 #: where servers are named that all processes would share

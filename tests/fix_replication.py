@@ -20,7 +20,8 @@ from docker.local.mysql_servers import Server
 from shared.errors import TopicMissingError
 from shared.events import Position
 from shared.profile import TopicSettings, load_topic
-from shared.topic import open_reader, open_writer
+from shared.topic import Record, open_one_reader, open_reader, open_writer
+from shared.topic.walk import forwards
 
 #: MySQL does not have this database, or this table
 NOT_THERE = (1049, 1146)
@@ -212,3 +213,14 @@ def plain_replication(replicate: Replicate, plain_leader: Server, plain_follower
     replication = replicate(plain_leader, plain_follower, [database])
     replication.play(f"CREATE DATABASE {database}")
     return replication
+
+
+def topic_records(replication: Replication, name: str) -> list[Record]:
+    """What one topic holds by itself."""
+    with closing(open_one_reader(replication.topic, name)) as reader:
+        return list(forwards(reader, name))
+
+
+def topic_name(replication: Replication, name: str) -> str:
+    """A name of this test's own: topics of a cluster are everybody's."""
+    return name if CLUSTER is None else f"{replication.topic.name}-{name}"

@@ -10,7 +10,7 @@ import pytest
 from fix_mysql import StartServer
 from fix_replication import Replicate
 from kit.helpers import assert_same_database, gtids_in_binlog, wait_until
-from kit.random_writer import write_at_once
+from kit.write_at_once import write_at_once
 
 from docker.local.mysql_servers import FOLLOWER, LEADER, PLAIN
 

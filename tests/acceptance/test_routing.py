@@ -1,41 +1,17 @@
-"""Topics of their own for tables: a follower of all of them is that of one ordered topic, also after kills."""
+"""Topics of their own for tables: a follower of all of them is that of one ordered topic, and one of some has whole transactions."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
-from contextlib import closing
-from random import Random
-from typing import Any
 
 import pytest
-from fix_mysql import StartServer
-from fix_parity import parity_of
-from fix_replication import Replicate, Replication, assert_refused
-from kit.helpers import assert_same_database, tables_of, wait_until
-from kit.programs import binlog_end
-from kit.random_writer import RandomWriter
-from kit.topic import CLUSTER
+from fix_replication import Replicate, Replication, assert_refused, topic_name, topic_records
+from kit.helpers import tables_of
 from kit.tutorial import DATABASE, STATEMENTS
 
-from docker.local.mysql_servers import FOLLOWER, LEADER, Server
-from shared.topic import Record, open_one_reader
+from docker.local.mysql_servers import Server
 from shared.topic.cli import main
-from shared.topic.walk import forwards
-
-EACH = {"topic.routes": {'"*.*"': "{database}_{table}"}}
-
-
-def topic_records(replication: Replication, name: str) -> list[Record]:
-    """What one topic holds by itself."""
-    with closing(open_one_reader(replication.topic, name)) as reader:
-        return list(forwards(reader, name))
-
-
-def topic_name(replication: Replication, name: str) -> str:
-    """A name of this test's own: topics of a cluster are everybody's."""
-    return name if CLUSTER is None else f"{replication.topic.name}-{name}"
 
 
 @pytest.fixture
@@ -114,122 +90,6 @@ def test_a_follower_of_some_topics_has_their_tables_and_whole_transactions(
     assert_refused(other.consume(), "gtids = false", name)
 
 
-def test_kills_leave_what_one_ordered_topic_leaves(
-    replicate: Replicate, own_server: StartServer, database: str, kills: int, seed: int
-) -> None:
-    """The random writer with DDL and renames between routed tables; one follower of many topics, one of a single one."""
-    leader = own_server(LEADER, server_id=51)
-    routed, ordered = own_server(FOLLOWER, server_id=52), own_server(FOLLOWER, server_id=53)
-    names = [database, f"{database}_two"]
-    beat = {"database": {"heartbeat_seconds": 0.5}}
-    plain = replicate(leader, ordered, names, name="plain", producer={**beat, "topic": {"name": f"plain-{seed}"}},
-                      consumer={"topic": {"name": f"plain-{seed}"}})  # fmt: skip
-    prefix = f"r{seed}"
-    routes = {
-        '"*.s*"': f"{prefix}-{{database}}_{{table}}", f'"{database}.*"': f"{prefix}-{{table}}",
-        '"*.child"': f"{prefix}-family",
-    }  # fmt: skip
-    many = replicate(
-        leader, routed, names, name="many",
-        producer={**beat, "topic": {"name": prefix, "control": f"{prefix}-control"}, "topic.routes": routes},
-        consumer={"topic": {"name": prefix}, "apply": {"workers": 1 + seed % 3}},
-    )  # fmt: skip
-    writer = RandomWriter(leader, names, f"{database}_outside", seed)
-    writer.create()
-    random = Random(seed)
-    many.start()
-    with writer:
-        for _ in range(max(6, kills // 3)):
-            moment = time.monotonic() + random.uniform(0.1, 1.5)
-            wait_until(lambda moment=moment: time.monotonic() > moment, "the moment comes")
-            for program in (many.producer, many.consumer):
-                assert program.running, program.stderr[-3000:]
-            victim = random.choice((many.producer, many.producer, many.consumer))
-            victim.kill()
-            victim.start()
-        wait_until(lambda: writer.done["commit"] and writer.done["definition"], "both kinds of change were made")
-    many.kill()
-    many.replicate(timeout=180 + kills)
-    plain.replicate(timeout=180 + kills)
-    for name in names:
-        assert_same_database(leader, routed, name)
-        assert_same_database(ordered, routed, name)
-    one, all_topics = plain.events(), many.events()
-    assert [event["sequence"] for event in all_topics] == list(range(len(all_topics)))
-    assert [_bare(event) for event in all_topics] == [_bare(event) for event in one]
-    control = [json.loads(record.value) for record in topic_records(many, f"{prefix}-control")]
-    told = [event for event in control if "Heartbeat" not in event["operation"]["Control"]]
-    assert {kind for event in told for kind in event["operation"]["Control"]} >= {"Gtid"}
-    places = [(event["bn_file"]["fileName"], event["bn_file"]["offset"]) for event in told]
-    assert places == sorted(set(places))
-
-
-def _bare(event: dict[str, object]) -> dict[str, object]:
-    """An event without what only routing tells."""
-    return {key: value for key, value in event.items() if key not in ("route", "tables")}
-
-
-def shards(
-    replicate: Replicate, leader: Server, follower: Server, database: str, **apply: Any
-) -> tuple[list[str], list[Replication]]:
-    """Two producers with a database and a topic each, and their consumers on one follower."""
-    names = [database, f"{database}_two"]
-    made = []
-    for name in names:
-        leader.execute(f"CREATE DATABASE {name}")
-    for number, name in enumerate(names):
-        topic = {"topic": {"name": f"shard-{database.replace('_', '-')}-{number}"}}
-        made.append(
-            replicate(
-                leader, follower, [name], name=f"shard{number}", producer=topic, consumer={**topic, "apply": apply},
-                system_database=f"{database}_cdc", start=binlog_end(leader),
-            )
-        )  # fmt: skip
-    return names, made
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_two_shards_on_one_follower(
-    replicate: Replicate, leader: Server, follower: Server, database: str, workers: int
-) -> None:
-    names, made = shards(replicate, leader, follower, database, gtids=False, workers=workers)
-    for name in names:
-        follower.execute(f"CREATE DATABASE {name}")
-        leader.execute(f"CREATE TABLE {name}.t (id INT PRIMARY KEY, n INT)")
-    for one in made:
-        one.start()
-    for number in range(30):
-        leader.execute("BEGIN", *(f"INSERT INTO {name}.t VALUES ({number}, 0)" for name in names), "COMMIT")
-        leader.execute(f"UPDATE {names[number % 2]}.t SET n = n + 1")
-    leader.execute(*(f"ALTER TABLE {name}.t ADD COLUMN m INT DEFAULT 7" for name in names))
-    leader.execute("BEGIN", *(f"DELETE FROM {name}.t WHERE id < 5" for name in names), "COMMIT")
-    for name, one in zip(names, made, strict=True):
-        applied = f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{name}'"
-        wait_until(
-            lambda applied=applied: follower.execute(applied), "the follower has the table", alive=(one.consumer,)
-        )
-        one.kill()
-        one.replicate()
-    for name in names:
-        assert_same_database(leader, follower, name)
-        assert follower.execute(f"SELECT COUNT(*) FROM {name}.t") == [(25,)]
-    assert "another transaction here" in made[0].consumer.stderr
-
-
-def test_a_second_consumer_under_the_leaders_gtids_is_refused(
-    replicate: Replicate, leader: Server, follower: Server, database: str
-) -> None:
-    names, made = shards(replicate, leader, follower, database)
-    for name in names:
-        follower.execute(f"CREATE DATABASE {name}")
-        leader.execute(f"CREATE TABLE {name}.t (id INT PRIMARY KEY, n INT)")
-    leader.execute("BEGIN", *(f"INSERT INTO {name}.t VALUES (1, 0)" for name in names), "COMMIT")
-    made[0].replicate()
-    assert made[1].produce().returncode == 0
-    assert_refused(made[1].consume(), "gtids = false", f"shard-{database.replace('_', '-')}-0")
-    assert tables_of(follower, names[1]) == []
-
-
 def test_other_names_under_the_leaders_gtids_are_refused(
     replicate: Replicate, leader: Server, follower: Server, database: str
 ) -> None:
@@ -277,32 +137,3 @@ def test_a_topic_gets_routes_while_it_is_followed(
     assert [event["sequence"] for event in replication.events()] == list(range(7))
     profile.write_text(plain)
     assert_refused(replication.produce(), "was written with routes", "[topic.routes]")
-
-
-@pytest.mark.parametrize("some", [False, True], ids=["all topics", "some topics"])
-def test_the_audit_asks_the_topics_of_a_row(
-    replicate: Replicate, leader: Server, follower: Server, database: str, some: bool
-) -> None:
-    first = replicate(leader, follower, [database])
-    routes = {'"*.a"': topic_name(first, "a"), '"*.b"': topic_name(first, "b")}
-    names = {"names": [topic_name(first, "a")]} if some else {}
-    chosen = {"include_tables": ["*.a"]} if some else {}
-    topic = {"name": first.topic.name}
-    replication = replicate(
-        leader, follower, [database], producer={"topic": topic, "topic.routes": routes},
-        consumer={"topic": {**topic, **names}, "filters": chosen},
-    )  # fmt: skip
-    replication.play(f"CREATE DATABASE {database}")
-    replication.play(*(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT)" for table in ("a", "b")))
-    replication.play("BEGIN", *(f"INSERT INTO {table} VALUES (1, 1), (2, 2)" for table in ("a", "b")), "COMMIT")
-    replication.play("UPDATE b SET n = 3 WHERE id = 1", "UPDATE a SET n = 3 WHERE id = 1")
-    replication.replicate()
-    follower.execute("UPDATE a SET n = 9 WHERE id = 1", database=database)
-    replication.start()  # its heartbeats bring the follower to the leader's end
-    parity = parity_of(replication, [database])
-    parity.change(topic=names, filters=chosen)
-    audited = parity.audit()
-    assert audited.status == 1, audited.err
-    assert audited.rows("a") == {("1",): ("changed", "n")}
-    (found,) = audited.differences
-    assert [event.sequence for event in found.evidence.events][-1] == 6

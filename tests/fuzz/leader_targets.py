@@ -7,7 +7,8 @@ import zlib
 from typing import Any
 
 import zstandard
-from kit.reference import read_images, read_json
+from kit.reference_json import read_json
+from kit.reference_rows import read_images
 from kit.topic import ListTopic
 
 from cdc_consumer.transactions import Transactions

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import signal
-import subprocess
-import sys
-import threading
-import time
-from contextlib import ExitStack, suppress
-
 import pytest
-from fix_copy import MODULE, Copies, Copying
-from kit.faults import holding
-from kit.helpers import assert_same_database, wait_until
-from kit.programs import ENVIRONMENT, Program
+from fix_copy import Copies
+from kit.helpers import assert_same_database
 from kit.type_cases import CASES, JSONS, SESSION
 
 from docker.local.mysql_servers import Server
@@ -105,116 +94,6 @@ def test_all_that_is_defined(copies: Copies, leader: Server, database: str) -> N
     copy.follow()
 
 
-def test_a_follower_that_is_not_empty(copies: Copies, leader: Server, database: str) -> None:
-    leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
-    copy = copies()
-    copy.follower.execute("SET sql_log_bin = 0", f"CREATE DATABASE {database}", f"CREATE TABLE {database}.old (a INT)")
-    copy.refused(f"the follower has {database} already", "--replace")
-    assert copy.follower.execute(f"SHOW TABLES FROM {database}") == [("old",)]
-    copy.copy("--replace")
-    assert copy.follower.execute(f"SHOW TABLES FROM {database}") == [("t",)]
-    copy.refused("has ended already")
-    leader.execute(f"INSERT INTO {database}.t VALUES (1), (2)")
-    copy.follow()
-    assert copy.replication.consumer.stop() == 0
-    copy.copy("--replace")
-    copy.follow()
-
-
-def test_one_server_is_not_its_own_follower(copies: Copies, leader: Server, database: str) -> None:
-    leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
-    copy = copies()
-    text = copy.profile.read_text()
-    copy.profile.write_text(text.replace(str(copy.follower.port), str(leader.port)))
-    for arguments in ([], ["--replace"]):
-        copy.refused("the same server_uuid", arguments=arguments)
-    text = text.replace(str(leader.port), "PORT").replace(str(copy.follower.port), str(leader.port))
-    copy.profile.write_text(text.replace("PORT", str(copy.follower.port)))
-    copy.refused("holds what the server", "wrote", arguments=["--replace"])
-    assert leader.execute(f"SHOW TABLES FROM {database}") == [("t",)]
-
-
-def test_a_replacement_that_is_killed(copies: Copies, leader: Server, database: str) -> None:
-    """Whatever was dropped by then: the consumer waits, and the copy goes on, without being told again."""
-    leader.execute(
-        f"CREATE DATABASE {database}",
-        f"CREATE TABLE {database}.t (a INT PRIMARY KEY)",
-        f"INSERT INTO {database}.t VALUES (1)",
-    )
-    copy = copies()
-    copy.copy()
-    leader.execute(f"UPDATE {database}.t SET a = 3")
-    copy.follow()
-    assert copy.replication.consumer.stop() == 0
-    for point in (
-        ("state:CopyState.begin", "after", 1),
-        ("state:CopyState.planned", "before", 1),
-        ("rows.task:_copy", "after", 1),
-    ):
-        copy.killed(*point, arguments=("--replace",))
-        refused = copy.replication.consume()
-        assert refused.returncode == 1 and "cdc-copy again" in refused.stderr, refused.stderr
-    leader.execute(f"INSERT INTO {database}.t VALUES (2)")
-    copy.copy()
-    copy.follow()
-    copy.same_gtids()
-
-
-def answered(copy: Copying, answer: bytes) -> tuple[int, str]:
-    """Status and words of a replacement on a terminal where somebody types this."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", MODULE, str(copy.profile), "--replace"], stdin=theirs, stderr=theirs, env=ENVIRONMENT
-    )
-    os.close(theirs)
-    os.write(ours, answer)
-    seen = b""
-    with suppress(OSError):  # how Linux tells that a terminal has nobody left
-        while found := os.read(ours, 65536):
-            seen += found
-    os.close(ours)
-    return process.wait(60), seen.decode()
-
-
-def test_a_terminal_is_asked_before_anything_is_dropped(copies: Copies, leader: Server, database: str) -> None:
-    leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
-    copy = copies()
-    copy.follower.execute("SET sql_log_bin = 0", f"CREATE DATABASE {database}", f"CREATE TABLE {database}.old (a INT)")
-    status, words = answered(copy, b"no\n")
-    assert status == 1 and f"this drops {database} on the follower" in words and "nothing was dropped" in words
-    assert copy.follower.execute(f"SHOW TABLES FROM {database}") == [("old",)]
-    status, words = answered(copy, b"yes\n")
-    assert status == 0, words
-    assert copy.follower.execute(f"SHOW TABLES FROM {database}") == [("t",)]
-
-
-def test_a_topic_that_begins_too_late(copies: Copies, plain_leader: Server, database: str) -> None:
-    plain_leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
-    copy = copies(plain=True, source=plain_leader, start="latest")
-    copy.refused("does not reach back", "FLUSH BINARY LOGS")
-    plain_leader.execute("FLUSH BINARY LOGS", f"INSERT INTO {database}.t VALUES (1)")
-    copy.copy()
-    copy.follow()
-
-
-def test_another_history(copies: Copies, leader: Server, database: str) -> None:
-    leader.execute(f"CREATE DATABASE {database}")
-    copy = copies()
-    uuid = leader.value("SELECT @@server_uuid")
-    copy.follower.execute(f"SET GLOBAL gtid_purged = '+{uuid}:999999'")
-    copy.refused(f"{uuid}:999999", "another history", "RESET BINARY LOGS AND GTIDS")
-
-
-def test_what_cannot_be_copied(copies: Copies, leader: Server, database: str) -> None:
-    """It is refused before what the follower has is dropped."""
-    leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT) ENGINE = MyISAM")
-    copy = copies()
-    copy.refused(f"{database}.t", "MyISAM", "ENGINE=InnoDB")
-    copy.follower.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.kept (a INT)")
-    copy.refused(f"{database}.t", "MyISAM", arguments=("--replace",))
-    assert copy.follower.execute(f"SHOW TABLES FROM {database}") == [("kept",)]
-
-
 def test_statements_between_two_rounds(copies: Copies, leader: Server, database: str) -> None:
     """A copy that is killed when all ranges are there, and statements that rows do not tell of, before it goes on."""
     leader.execute(
@@ -230,76 +109,4 @@ def test_statements_between_two_rounds(copies: Copies, leader: Server, database:
         "CREATE VIEW seen AS SELECT * FROM new", "UPDATE kept SET b = 7", database=database,
     )  # fmt: skip
     copy.copy()
-    copy.follow()
-
-
-#: statements that may not change a definition now
-WAITING = (
-    "SELECT COUNT(*) FROM performance_schema.metadata_locks"
-    " WHERE object_type = 'BACKUP LOCK' AND lock_status = 'PENDING'"
-)
-
-
-def goes_on(program: Program) -> bool:
-    """Let it go on if it stands still, now or a moment later; tell whether it has ended."""
-    if program.running:
-        os.kill(program.pid, signal.SIGCONT)
-    return not program.running
-
-
-def test_limits_and_settings(copies: Copies, leader: Server, database: str) -> None:
-    """Statements that change definitions wait when they are told to, rows are read as slowly as is allowed."""
-    leader.execute(
-        f"CREATE DATABASE {database}", f"USE {database}", "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE left_out (id INT)",
-        f"INSERT INTO t VALUES {', '.join(f'({number})' for number in range(500))}", "ANALYZE TABLE t",
-    )  # fmt: skip
-    copy = copies(
-        copy={"range_rows": 100, "hold_ddl": True}, limits={"rows_per_second": 100, "connections": 1},
-        filters={"include_dbs": [database], "exclude_tables": [f"{database}.left_out"]},
-    )  # fmt: skip
-    began = time.monotonic()
-    alter = f"ALTER TABLE {database}.t ADD COLUMN n INT DEFAULT 3"
-    statement = threading.Thread(target=leader.execute, args=(alter,), daemon=True)
-    program = copy.program.start(until="cdc_consumer.copy.rows.task:_copy", calls=2)
-    with ExitStack() as stack:
-        stack.callback(program.kill)
-        wait_until(lambda: "copying" in program.stderr, "it copies", alive=[program])
-        statement.start()
-        wait_until(lambda: leader.value(WAITING), "the statement waits", alive=[program])
-        wait_until(lambda: goes_on(program), "it ends")
-    assert program.status == 0, program.stderr
-    statement.join()
-    assert time.monotonic() - began > 2, "it read faster than it may"
-    assert copy.follower.execute(f"SHOW TABLES FROM {database}") == [("t",)]
-    assert copy.follower.value(f"SELECT COUNT(*) FROM {database}.t") == 500
-
-
-def test_a_request_to_stop_ends_a_wait_between_rows(copies: Copies, leader: Server, database: str) -> None:
-    leader.execute(
-        f"CREATE DATABASE {database}", f"USE {database}", "CREATE TABLE t (id INT PRIMARY KEY)",
-        f"INSERT INTO t VALUES {', '.join(f'({number})' for number in range(1000))}", "ANALYZE TABLE t",
-    )  # fmt: skip
-    copy = copies(limits={"rows_per_second": 1, "connections": 1})
-    copy.program.start()
-    wait_until(lambda: "copying" in copy.program.stderr, "it copies", alive=[copy.program])
-    assert copy.program.stop() == 1, copy.program.stderr
-    assert "asked to stop, and the copy is not whole" in copy.program.stderr
-
-
-def test_a_table_without_a_key_that_may_not_be_locked(copies: Copies, plain_leader: Server, database: str) -> None:
-    """Without GTIDs nothing tells which part of the current binlog file a snapshot shows."""
-    plain_leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT)")
-    copy = copies(plain=True, source=plain_leader, copy={"lock_keyless": False})
-    plain_leader.execute(f"INSERT INTO {database}.t VALUES (1), (1)")
-    copy.refused(f"{database}.t", "has no key", "lock_keyless")
-
-
-def test_a_table_without_a_key_that_is_locked_by_others(copies: Copies, plain_leader: Server, database: str) -> None:
-    plain_leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (a INT)")
-    copy = copies(plain=True, source=plain_leader)
-    with holding(plain_leader, f"INSERT INTO {database}.t VALUES (1), (1)"):
-        plain_leader.execute(f"INSERT INTO {database}.t VALUES (2)")
-        copy.program.start()
-        wait_until(lambda: "trying again" in copy.program.stderr, "it waits for the lock", alive=[copy.program])
-    assert copy.program.wait() == 0, copy.program.stderr
     copy.follow()

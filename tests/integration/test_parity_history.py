@@ -10,6 +10,8 @@ from fix_replication import Replication
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from kit.programs import binlog_end
+from kit.type_cases import CASES, JSONS, write_all
+from kit.value_kinds import KINDS, Kind
 
 from cdc_consumer.parity import canonical
 from cdc_consumer.parity.model import Column, Shape, TableName
@@ -20,8 +22,6 @@ from cdc_consumer.sql.session import RowMode, Session, row_settings
 from docker.local.mysql_servers import Server
 from shared.decode import decode
 from shared.events import Position, Rows
-from tests.integration.test_literals_roundtrip import KINDS, Kind
-from tests.integration.test_types import CASES, JSONS, write_all
 
 #: types whose text cannot always be told
 SOMETIMES = {"json", "float", "double"}

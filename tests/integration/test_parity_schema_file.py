@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
+from kit.random_schemas import schemas
 from kit.repair import apply_file
 from kit.schema import RELAXED, compare, create, schema_of
 
@@ -12,7 +13,6 @@ from cdc_consumer.parity.repair.files import HELD, Header, write_schema_file
 from cdc_consumer.parity.schema.compare import schema_mends
 from docker.local.mysql_servers import Server
 from shared.mysql import rows
-from tests.integration.test_parity_schema_random import schemas
 
 
 def write(leader: Server, follower: Server, database: str, folder: Path) -> Path:

@@ -1,40 +1,30 @@
-"""Settling suspects: positions that cannot be trusted, snapshots that break, rows that change there and back."""
+"""Settling suspects: positions that cannot be trusted, topics that cannot tell, rows that change there and back."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from fix_mysql import StartServer
+from fix_differing_pair import TABLE, address
 from fix_parity import Parity, parity_of
-from fix_replication import Replicate, Replication
+from fix_replication import Replication
 from kit.helpers import wait_until
 from kit.programs import binlog_end
 
 from cdc_consumer.parity.model import Column, Shape, TableName
-from cdc_consumer.parity.profile import Limits
-from cdc_consumer.parity.servers import connection as servers
-from cdc_consumer.parity.servers import throttle
 from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.parity.servers.pair import FollowerConnection, LeaderConnection, Pair, Visible
-from cdc_consumer.parity.servers.throttle import Throttle
 from cdc_consumer.parity.state import Suspect
 from cdc_consumer.parity.suspects import settle
 from cdc_consumer.parity.suspects.hot import Hot
 from cdc_consumer.parity.suspects.settle import Interval
-from cdc_consumer.parity.witness.answers import UNKNOWN
-from cdc_consumer.parity.witness.cascades import silent_cascades
 from cdc_consumer.parity.witness.history import History
 from cdc_consumer.sql.positions import Mark
-from docker.local.mysql_servers import LEADER, Server
-from shared.errors import HistoryError, ServerGoneError, TopicLinkError
+from docker.local.mysql_servers import Server
+from shared.errors import HistoryError, TopicLinkError
 from shared.events import Position
-from shared.profile import Database, DatabaseTls
-
-TABLE = "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(20))"
 
 
 @pytest.fixture
@@ -45,45 +35,11 @@ def damaged(parity: Parity) -> Parity:
     return parity
 
 
-@pytest.fixture
-def running(replicate: Replicate, leader: Server, follower: Server, database: str) -> Replication:
-    """Both programs, and one row that differs."""
-    replication = replicate(leader, follower, [database], producer={"database": {"heartbeat_seconds": 0.1}})
-    replication.play(f"CREATE DATABASE {database}")
-    replication.play(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-    replication.start()
-    replication.catch_up()
-    replication.follower.execute(
-        "SET sql_log_bin = 0", "UPDATE t SET note = 'x' WHERE id = 1", database=replication.database
-    )
-    return replication
-
-
-@pytest.fixture
-def connect(leader: Server) -> Iterator[Callable[..., LeaderConnection]]:
-    made: list[LeaderConnection] = []
-
-    def make(server: Server = leader, **options: Any) -> LeaderConnection:
-        made.append(LeaderConnection(address(server), **options))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-def address(server: Server) -> Database:
-    return Database(host=server.host, port=server.port, user="root", tls=DatabaseTls(mode="off"))
-
-
 def position(server: Server, *, files: int = 0, more: int = 0) -> str:
     """The server's, moved on."""
     file, _, offset = binlog_end(server).partition(":")
     name, _, number = file.rpartition(".")
     return f"{name}.{int(number) + files:06}:{int(offset) + more}"
-
-
-# positions
 
 
 @pytest.mark.parametrize("ahead", [{"files": 1}, {"more": 1}], ids=["file", "offset"])
@@ -114,9 +70,6 @@ def test_a_binlog_that_ends_without_a_transaction(running: Replication) -> None:
         running.leader.execute(statement)
         audited = parity.audit()
         assert (audited.status, len(audited.differences)) == (1, 1), audited.out
-
-
-# rows
 
 
 @pytest.mark.parametrize("back", [True, False])
@@ -184,102 +137,6 @@ def test_a_stop_while_the_follower_is_waited_for(running: Replication, monkeypat
     assert len(replace(resumed, folder=stopped.folder).differences) == 1
 
 
-# connections
-
-
-def test_a_snapshot_that_breaks_is_taken_again(parity: Parity, connect: Callable[..., LeaderConnection]) -> None:
-    server, database = parity.leader, parity.database
-    server.execute(TABLE, "INSERT INTO t VALUES (1, 'a')", database=database)
-    one = connect()
-    breaks = [
-        lambda: server.execute(f"TRUNCATE {database}.t"),
-        lambda: server.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}"),
-    ]
-
-    def look(ask: Select) -> Any:
-        ask("SELECT 1")
-        if breaks:
-            breaks.pop()()
-        return ask(f"SELECT COUNT(*) FROM {database}.t")
-
-    assert one.frozen(look) == [(0,)]
-    assert not breaks
-
-    def fail(ask: Select) -> None:
-        ask(f"SELECT COUNT(*) FROM {database}.t")
-        raise HistoryError
-
-    with pytest.raises(HistoryError):
-        one.frozen(fail)
-    # no later look may see that snapshot
-    server.execute(f"INSERT INTO {database}.t VALUES (2, 'b')")
-    assert one.rows(f"SELECT COUNT(*) FROM {database}.t") == [(1,)]
-
-
-def test_statements_that_somebody_ends(connect: Callable[..., LeaderConnection], leader: Server) -> None:
-    one, ended = connect(statement_seconds=30.0), []
-
-    def slow(ask: Any) -> Any:
-        if not ended:
-            ended.append(leader.execute(f"KILL QUERY {ask.thread_id()}"))
-        return servers.rows(ask, "SELECT COUNT(*) FROM information_schema.columns")
-
-    assert one.use(slow)
-    with pytest.raises(Exception, match=r"longer than limits\.statement_seconds"):
-        connect(statement_seconds=0.05).rows(
-            "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b"
-        )
-
-
-def test_slots_count_connections(connect: Callable[..., LeaderConnection], leader: Server) -> None:
-    one, two = connect(slots=1), connect(slots=1)
-    soon = time.time() - 1
-    assert one.take_slot(soon)
-    assert not two.take_slot(soon)
-    # one that is cut off takes its slot along
-    leader.execute(f"KILL {one.rows('SELECT CONNECTION_ID()')[0][0]}")
-    assert one.rows("SELECT 1")
-    assert not two.take_slot(soon)
-    one.free_slot()
-    assert two.take_slot(soon)
-    two.free_slot()
-    one.free_slot()
-
-
-def test_a_server_that_is_away(connect: Callable[..., LeaderConnection], monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = Server("127.0.0.1", 1)
-    with pytest.raises(ServerGoneError), (away := connect(nobody)).at_once():
-        away.rows("SELECT 1")
-    monkeypatch.setattr(servers, "PATIENCE", 0.5)
-    began = time.monotonic()
-    with pytest.raises(ServerGoneError):
-        connect(nobody).rows("SELECT 1")
-    assert 0.5 <= time.monotonic() - began < 20
-
-
-def test_the_audit_pauses(
-    running: Replication, connect: Callable[..., LeaderConnection], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    follower = FollowerConnection(address(running.follower), running.system_database, running.topic.name)
-    pair = Pair(connect(running.leader), follower)
-    monkeypatch.setattr(throttle, "INTERVAL", 0.0)
-    monkeypatch.setattr(throttle, "PATIENCE", 0.0)
-
-    def allows(**limits: Any) -> bool:
-        return Throttle(Limits(**limits), pair, 1.0).allows(1)
-
-    assert allows(leader_threads=1000)
-    assert not allows(leader_threads=0)
-    assert allows(lag_seconds=0.2)
-    running.consumer.stop()
-    running.play("INSERT INTO t VALUES (3, 'c')")
-    wait_until(lambda: not allows(lag_seconds=0.2), "the lag is seen")
-    running.consumer.start()
-    running.catch_up()
-    assert allows(lag_seconds=0.2)
-    pair.close()
-
-
 @pytest.mark.parametrize("slot", [True, False], ids=["ahead", "damaged"])
 def test_a_row_of_a_transaction_that_ended_before_its_turn(
     running: Replication, connect: Callable[..., LeaderConnection], slot: bool
@@ -311,40 +168,3 @@ def test_a_row_of_a_transaction_that_ended_before_its_turn(
         found = Hot(pair, history, 5.0).judge([suspect], shape)
     pair.close()
     assert (suspect.state, len(found)) == (("open", 0) if slot else ("proven", 1))
-
-
-# changes without an event
-
-
-@pytest.mark.parametrize("native", ["ON", "OFF"])
-def test_rows_that_change_with_the_row_they_refer_to(
-    native: str,
-    replicate: Replicate,
-    own_server: StartServer,
-    follower: Server,
-    database: str,
-    connect: Callable[..., LeaderConnection],
-) -> None:
-    """What InnoDB cascades, as all of it before MySQL 9.6, is in no event: those of the row above must do."""
-    leader = own_server((*LEADER, f"--loose-innodb-native-foreign-keys={native}"), server_id=11)
-    replication = replicate(leader, follower, [database])
-    replication.play(f"CREATE DATABASE {database}")
-    low, key = TableName(database, "low"), ("7",)
-    replication.play(
-        "CREATE TABLE top (id INT PRIMARY KEY)",
-        "CREATE TABLE middle (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES top (id) ON UPDATE CASCADE)",
-        "CREATE TABLE low (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES middle (id) ON UPDATE CASCADE)",
-        "INSERT INTO top VALUES (1)", "INSERT INTO middle VALUES (1)", "INSERT INTO low VALUES (7, 1)",
-    )  # fmt: skip
-    before = Position.parse(binlog_end(leader))
-    replication.play("UPDATE top SET id = 2")
-    after = Position.parse(binlog_end(leader))
-    assert replication.produce().returncode == 0
-
-    columns = tuple(Column(name, "int", "int", None, True, False) for name in ("id", "up"))
-    with History(replication.topic, {low: Shape(low, columns, ("id",))}) as history:
-        history.know_cascades(silent_cascades(connect(leader)))
-        assert history.touched({low: [key]}, before, after, 5.0).keys[low] == {key}
-        first, last = (history.images_at({low: [key]}, until)[low][key] for until in (before, after))
-        assert first == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 1}}
-        assert last is UNKNOWN if native == "ON" else last == {"id": {"SignedInteger": 7}, "up": {"SignedInteger": 2}}

@@ -14,8 +14,8 @@ import pytest
 from fix_mysql import Servers
 from fix_replication import Replicate, Replication, assert_refused
 from kit.helpers import wait_until
-from kit.random_writer import write_at_once
 from kit.side_by_side import ORDERS, TABLE, fill, on_follower, parallel, sessions
+from kit.write_at_once import write_at_once
 
 from docker.local.mysql_servers import LEADER, Server
 

@@ -1,17 +1,19 @@
-"""What a producer with routes writes: operations of some tables, in batches, to topics in memory."""
+"""What a producer with routes writes, operations of some tables in batches to topics in memory, and what is read of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from cdc_consumer.transactions import Transactions
 from kit.topics_in_memory import MemoryTopics
 from shared.decode import decode
 from shared.events import Draft, Heartbeat, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.topic import Sealed
 from shared.topic.marks import head_of
+from shared.topic.merged import MergedReader
 from shared.topic.record import seal
 from shared.topic.routed import RoutedWriter
 from shared.topic.routes import Routes
@@ -87,3 +89,27 @@ def publish(topics: MemoryTopics, made: Sequence[Made], random: Random, beats: b
         start = stop
     if beats:
         writer.append([heartbeat(len(made) - 1, 1 << 20)])
+
+
+def open_merged(topics: MemoryTopics, names: Sequence[str] | None = None) -> MergedReader:
+    return MergedReader("main", names, topics.reader, 2)
+
+
+def read_all(reader: MergedReader) -> list[Any]:
+    """Each operation with its offset, as the consumer accepts them; heartbeats are left out."""
+    accepted, found = Transactions(-1, reader.gaps), []
+    while records := reader.read(0.0):
+        for record in records:
+            step = accepted.accept(decode(record.value, "here"), record.offset)
+            if step is not None and not isinstance(step.event.operation, Heartbeat):
+                assert step.offset == step.event.sequence
+                found.append(step)
+    assert not accepted.inside
+    return found
+
+
+def iter_all(reader: MergedReader) -> list[Any]:
+    found: list[Any] = []
+    while records := reader.read(0.0):
+        found += records
+    return found

@@ -13,7 +13,6 @@ from docker.local.mysql_servers import Server
 from shared.mysql import Connection, MySQLError
 
 #: a foreign key may refer to the first columns of a key
-
 RELAXED = "SET /*!80400 SESSION restrict_fk_on_non_standard_key = 0, */ SESSION sql_mode = ''"
 
 
@@ -46,6 +45,3 @@ def repair(leader: Server, follower: Server, *databases: str) -> None:
         raise AssertionError("\n".join([str(error), *statements])) from None
     left = [each.text for each in compare(leader, follower, *databases) if each.grade != "expected"]
     assert not left, "\n".join([*left, *statements])
-
-
-# one difference each: on the leader, on the follower, how it is graded, words of its sentence

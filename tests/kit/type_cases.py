@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from docker.local.mysql_servers import Server
+
 #: what the writing session allows, so that every odd value gets in
 SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'"
 
@@ -109,3 +111,24 @@ JSONS = Case(
     "CONCAT(CAST(c AS CHAR), JSON_TYPE(c), IFNULL(JSON_TYPE(JSON_EXTRACT(c, '$[0]')), ''),"
     " IFNULL(JSON_TYPE(JSON_EXTRACT(c, '$[1]')), ''), IFNULL(JSON_TYPE(JSON_EXTRACT(c, '$[2]')), ''))",
 )  # fmt: skip
+
+
+def write_all(leader: Server, database: str, keyed: bool) -> None:
+    """A table for each case, in which every value is inserted, updated from and to, and deleted."""
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(SESSION)
+        cursor.execute(f"CREATE DATABASE {database}")
+        cursor.execute(f"USE {database}")
+        for case in (*CASES, JSONS):
+            key = "PRIMARY KEY" if keyed else ""
+            # the sign of a number behind the column is told in the same bits as the column's own
+            cursor.execute(f"CREATE TABLE {case.id} (id INT {key}, c {case.type}, d INT)")
+            # twins that are updated to and from every value, and deleted; and some whose value stays in an update
+            for first in (0, 1000, 2000):
+                rows = [f"({first + number}, {value}, -1)" for number, value in enumerate([*case.values, "NULL"])]
+                cursor.execute(f"INSERT INTO {case.id} VALUES {', '.join(rows)}")
+            cursor.execute(f"UPDATE {case.id} SET d = -2 WHERE id >= 1000")
+            for number, value in enumerate([*case.values, "NULL"]):
+                cursor.execute(f"UPDATE {case.id} SET c = {value} WHERE id DIV 1000 = 1 AND id <> {1000 + number}")
+            cursor.execute(f"UPDATE {case.id} SET c = NULL WHERE id = 1000")
+            cursor.execute(f"DELETE FROM {case.id} WHERE id DIV 1000 = 1")

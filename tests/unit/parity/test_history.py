@@ -3,61 +3,23 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from fix_history import ID, KEYS, NAMES, OTHER, SHAPES, TABLE, literals, position, reading, row
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.events import EventLog, integer, string
+from kit.events import EventLog, integer
 
 from cdc_consumer.parity.model import Column, Shape, TableName
 from cdc_consumer.parity.witness import history
 from cdc_consumer.parity.witness.answers import UNKNOWN
-from cdc_consumer.parity.witness.history import LAST_EVENTS, History, Key
-from cdc_consumer.parity.witness.row_keys import KeyIndex
-from shared.errors import EventError, HistoryError
+from cdc_consumer.parity.witness.history import LAST_EVENTS, Key
+from shared.errors import HistoryError
 from shared.events import Position
 from shared.topic import embedded
 from shared.topic import walk as topic_walk
-
-TABLE = TableName("db", "t")
-OTHER = TableName("db2", "t")
-ID = Column("id", "int", "int", None, False, False)
-NAME = Column("name", "varchar(9)", "varchar", "utf8mb4", True, False)
-SHAPES = {name: Shape(name, (ID, NAME), ("id",)) for name in (TABLE, OTHER)}
-NAMES = ("id", "name")
-KEYS = [(str(number),) for number in range(4)]
-
-
-def row(number: int, name: str = "a") -> list[Any]:
-    return [integer(number), string(name)]
-
-
-def literals(number: int, name: str = "a") -> tuple[str, str]:
-    return str(number), f"_utf8mb4 x'{name.encode().hex()}'"
-
-
-def position(log: EventLog) -> Position:
-    return Position(log._file, log._offset)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[EventLog]:
-    log = EventLog(tmp_path)
-    yield log
-    log.close()
-
-
-@contextmanager
-def reading(log: EventLog, shapes: dict[TableName, Shape] | None = None) -> Iterator[History]:
-    with History(log.settings, shapes or SHAPES) as found:
-        yield found
-
-
-# compared with the plain reading
 
 TABLES = st.sampled_from([TABLE, OTHER])
 NUMBERS = st.integers(0, 3)
@@ -153,45 +115,6 @@ def test_the_topic_tells_what_happened(steps: list[Any], data: st.DataObject) ->
     assert traces.complete
 
 
-# what cannot be told
-
-
-def test_a_topic_that_begins_later_is_no_witness(log: EventLog) -> None:
-    before = position(log)
-    log.heartbeat()
-    edge = position(log)
-    log.add("db.t", NAMES, row(1))
-    with reading(log) as found:
-        assert found.touched({TABLE: KEYS}, edge, position(log), 1.0).keys == {TABLE: {("1",)}}
-        with pytest.raises(HistoryError, match=f"does not reach back to {before}"):
-            found.touched({TABLE: KEYS}, before, position(log), 1.0)
-
-
-def test_a_topic_that_has_not_come_far_enough_is_no_witness(log: EventLog) -> None:
-    log.heartbeat()
-    edge = position(log)
-    log.add("db.t", NAMES, row(1))
-    until = Position("binlog.000001", position(log).offset + 1)
-    with reading(log) as found, pytest.raises(HistoryError, match=r"no record came at offset 2 within 0\.05 s"):
-        found.touched({TABLE: KEYS}, edge, until, 0.05)
-
-
-@pytest.mark.parametrize("heartbeat", [False, True])
-def test_a_lost_event_is_noticed(log: EventLog, heartbeat: bool) -> None:
-    """Also the first one after the position asked for, and also when nothing follows but a Heartbeat."""
-    log.add("db.t", NAMES, row(1))
-    edge = position(log)
-    log.sequence += 1
-    if heartbeat:
-        log.heartbeat()
-    else:
-        log.add("db.t", NAMES, row(2))
-    lost = rf"lost the events between sequence 0 and {log.sequence} \(offset 1\)"
-    with reading(log) as found, pytest.raises(HistoryError, match=lost):
-        found.require_leader(lambda sql: [("u",)])  # which does not judge the topic
-        found.touched({TABLE: KEYS}, edge, position(log), 1.0)
-
-
 def test_a_repeat_does_not_bring_later_events_forward(log: EventLog) -> None:
     log.add("db.t", NAMES, row(1, "first"))
     log.heartbeat()
@@ -217,45 +140,6 @@ def test_the_members_of_an_enum_are_those_of_the_event(log: EventLog) -> None:
         assert found.touched({TABLE: keys}, edge, position(log), 1.0).keys == {TABLE: {keys[2]}}
 
 
-def test_the_oldest_records_are_gone(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    log.heartbeat()
-    edges = [position(log)]
-    for number in range(4):
-        log.add("db.t", NAMES, row(number))
-        edges.append(position(log))
-    log._writer._db.execute("DELETE FROM batches WHERE first < 3")  # type: ignore[attr-defined]
-    with reading(log) as found:
-        assert found.touched({TABLE: KEYS}, edges[3], edges[4], 1.0).keys == {TABLE: {("3",)}}
-        with pytest.raises(HistoryError, match="does not reach back"):
-            found.touched({TABLE: KEYS}, edges[1], edges[4], 1.0)
-        assert not found.last_events({TABLE: KEYS}, edges[4], 100).complete
-        with pytest.raises(HistoryError, match="does not hold sequence 1"):
-            found.keys_since(1)
-        assert found.keys_since(2).keys == {TABLE: {("2",), ("3",)}}
-
-
-def test_a_column_whose_literal_cannot_be_told_may_be_any(log: EventLog) -> None:
-    document = Column("name", "json", "json", None, True, False)
-    shapes = {TABLE: Shape(TABLE, (ID, document), ("id", "name"))}
-    log.heartbeat()
-    edge = position(log)
-    log.add("db.t", NAMES, [integer(1), {"Json": "[1]"}])
-    keys = [("1", "CAST(CONVERT(x'31' USING utf8mb4) AS JSON)"), ("1", "NULL"), ("2", "NULL")]
-    with reading(log, shapes) as found:
-        assert found.touched({TABLE: keys}, edge, position(log), 1.0).keys == {TABLE: set(keys[:2])}
-        assert found.images_at({TABLE: keys}, position(log)) == {TABLE: dict.fromkeys(keys, UNKNOWN)}
-        since = found.keys_since(0)
-        assert (since.keys, since.untold) == ({}, {TABLE})
-
-
-def test_a_renamed_column_may_be_any(log: EventLog) -> None:
-    log.heartbeat()
-    edge = position(log)
-    log.add("db.t", ("former", "name"), row(1))
-    with reading(log) as found:
-        assert found.touched({TABLE: KEYS}, edge, position(log), 1.0).keys == {TABLE: set(KEYS)}
-
-
 def test_keys_since_a_sequence(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log.add("db.t", NAMES, row(0))
     log.add("db.t", NAMES, row(1), row(2))
@@ -275,12 +159,6 @@ def test_keys_since_a_sequence(log: EventLog, monkeypatch: pytest.MonkeyPatch) -
             found.keys_since(1)
 
 
-def test_a_record_that_is_no_event(log: EventLog) -> None:
-    log.append(b'{"uri": "flv://x"}')
-    with reading(log) as found, pytest.raises(EventError, match="topic offset 0 is not an event"):
-        found.keys_since(0)
-
-
 def test_finding_a_position_reads_a_logarithm_of_the_topic(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "READ_RECORDS", 8)
     for number in range(600):
@@ -295,12 +173,3 @@ def test_finding_a_position_reads_a_logarithm_of_the_topic(log: EventLog, monkey
             TABLE: {("598",)}
         }
     assert len(heads) < 150
-
-
-@given(
-    st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from("cd"), st.sampled_from("ef"))),
-    st.tuples(st.sampled_from(["a", None]), st.sampled_from(["c", None]), st.sampled_from(["e", None])),
-)
-def test_a_key_of_which_a_part_is_not_known_is_any_that_fits(keys: set[Key], known: tuple[str | None, ...]) -> None:
-    fitting = {key for key in keys if all(part in (None, own) for part, own in zip(known, key, strict=True))}
-    assert set(KeyIndex(keys).match(known)) == fitting

@@ -14,7 +14,7 @@ from fuzz.blocks import framed, inner
 from fuzz.leader_targets import DESCRIPTION, FACTS, START, captured
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.reference import read_images
+from kit.reference_rows import read_images
 
 from cdc_producer.decision import LeaderDecision, read_leader_decision
 from cdc_producer.decode.binlog import BinlogReader

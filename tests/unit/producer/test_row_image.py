@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.reference import read_images
+from kit.reference_rows import read_images
 
 from cdc_producer.decode import row_image
 from cdc_producer.decode.decimals import decimal_decoder, decimal_size
