@@ -23,7 +23,7 @@ from cdc_consumer.parallel.workers import Workers
 from cdc_consumer.profile import ConsumerProfile
 from cdc_consumer.progress import Progress
 from cdc_consumer.queries import QueryReplay
-from cdc_consumer.resume import continue_after, last_leader, open_topic
+from cdc_consumer.resume import continue_after, leader_of_topic, open_topic
 from cdc_consumer.sql.positions import mark_of
 from cdc_consumer.transactions import Step, Transactions
 from cdc_consumer.unmet import Unmet
@@ -101,7 +101,7 @@ class Replay:
         if reader is None:
             return
         stack.callback(reader.close)
-        server.refuse_leader(last_leader(reader, name))
+        server.refuse_leader(leader_of_topic(reader, name))
         worker = self._worker = server.worker(ONLY_WORKER, self._next_attempt.careful, self._next_attempt.refused)
         self._next_attempt.reached(worker.own.start.sequence, name)
         if self._exit_at_end and self._end is None:

@@ -12,12 +12,11 @@ from itertools import chain, islice
 from cdc_consumer.sql.positions import Mark, mark_of
 from shared.decode import decode
 from shared.errors import CdcError, OffsetGoneError, TopicLinkError, TopicMissingError, causes
-from shared.events import Event, Heartbeat, Position
+from shared.events import Event, Position
 from shared.profile import TopicSettings
 from shared.recovery import Stopping, sleep
 from shared.topic import Record, TopicReader, open_reader
-from shared.topic.marks import head_of
-from shared.topic.walk import backwards, forwards
+from shared.topic.walk import backwards, entry, forwards, told_leader
 
 #: tells of a GTID whether its transaction was executed
 Executed = Callable[[str], bool]
@@ -54,18 +53,14 @@ def open_topic(settings: TopicSettings, stopping: Stopping, wait: bool) -> Topic
     return None
 
 
-def last_leader(reader: TopicReader, name: str) -> str:
+def leader_of_topic(reader: TopicReader, name: str) -> str:
     """Return the server_uuid that the topic's last heartbeat tells, "" for none among its last records and first ones.
 
     `name` is the topic's. What cannot be read tells nothing here: it is judged in its turn.
     """
     last, first = islice(backwards(reader, name), LAST_RECORDS), islice(forwards(reader, name), FIRST_RECORDS)
     with suppress(CdcError):
-        for record in chain(last, first):
-            if head_of(record.value, name).heartbeat:
-                told = decode(record.value, name).operation
-                if isinstance(told, Heartbeat) and told.leader:
-                    return told.leader
+        return told_leader(map(entry, chain(last, first)))
     return ""
 
 

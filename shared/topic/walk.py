@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from shared.decode import decode
 from shared.errors import EventError, HistoryError, OffsetGoneError, TopicLinkError
-from shared.events import Event, Position
+from shared.events import Event, Heartbeat, Position
 from shared.topic import Record, TopicReader
 
 #: a record the topic holds must come within this time (seconds)
@@ -110,6 +110,19 @@ def entry(record: Record) -> Entry:
     uri, sequence, file, offset, heartbeat = head.groups()
     where = (int(file), int(offset))
     return Entry(record.offset, record.value, uri, int(sequence), where, heartbeat is not None)
+
+
+def told_leader(entries: Iterable[Entry]) -> str:
+    """Return the server_uuid of the first of these records that names its leader, "" where none does.
+
+    Heartbeats may, but not all of them do. Raises EventError.
+    """
+    for found in entries:
+        if found.heartbeat:
+            told = found.decode().operation
+            if isinstance(told, Heartbeat) and told.leader:
+                return told.leader
+    return ""
 
 
 class TopicWalk:

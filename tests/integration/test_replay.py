@@ -108,7 +108,7 @@ def test_the_leader_itself_is_refused(stage: Stage, known_before: bool, monkeypa
     stage.create()
     stage.log.heartbeat("")
     if not known_before:
-        monkeypatch.setattr("cdc_consumer.replay.last_leader", lambda reader, name: "")
+        monkeypatch.setattr("cdc_consumer.replay.leader_of_topic", lambda reader, name: "")
     with pytest.raises(FollowerError, match="is the leader whose changes topic events holds"):
         stage.replay()
     found = stage.server.execute(f"SHOW DATABASES LIKE '{stage.database}%'")

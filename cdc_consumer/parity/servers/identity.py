@@ -6,8 +6,7 @@ from itertools import islice
 
 from cdc_consumer.parity.servers.connection import Select
 from shared.errors import FollowerError, TopicError
-from shared.events import Heartbeat
-from shared.topic.walk import TopicWalk
+from shared.topic.walk import TopicWalk, told_leader
 
 #: records among which a heartbeat is looked for
 MOST_RECORDS = 100_000
@@ -29,16 +28,12 @@ def refuse_one_server(leader: Select, follower: Select) -> None:
 def require_leaders_topic(walk: TopicWalk, leader: Select) -> None:
     """Raise TopicError when the last heartbeat of the topic is of another leader, as where addresses changed places."""
     uuid = _uuid(leader)
-    for entry in islice(walk.back(walk.first_offset(), walk.next_offset()), MOST_RECORDS):
-        if entry.heartbeat:
-            told = entry.decode().operation
-            assert isinstance(told, Heartbeat)
-            if told.leader not in ("", uuid):
-                raise TopicError(
-                    f"{walk.name} holds what the server {told.leader} wrote, and [leader] is {uuid}: name there the"
-                    " leader of the topic's producer"
-                )
-            return
+    told = told_leader(islice(walk.back(walk.first_offset(), walk.next_offset()), MOST_RECORDS))
+    if told not in ("", uuid):
+        raise TopicError(
+            f"{walk.name} holds what the server {told} wrote, and [leader] is {uuid}: name there the leader of the"
+            " topic's producer"
+        )
 
 
 def _uuid(ask: Select) -> str:
