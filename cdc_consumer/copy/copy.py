@@ -23,7 +23,7 @@ from cdc_consumer.copy.profile import CopyProfile
 from cdc_consumer.copy.report.notes import CopyNotes
 from cdc_consumer.copy.report.progress import CopyProgress
 from cdc_consumer.copy.rounds import Rounds
-from cdc_consumer.copy.rows.load import BUSY, Writer
+from cdc_consumer.copy.rows.load import Writer
 from cdc_consumer.copy.runners import Runner
 from cdc_consumer.copy.state import CopyMoment, CopyPhase, CopyState
 from cdc_consumer.follower.preflight import probe_purging
@@ -31,6 +31,7 @@ from cdc_consumer.follower.server import Server, open_server
 from cdc_consumer.follower.tables import table_exists
 from cdc_consumer.parity.servers.identity import refuse_one_server, require_leaders_topic
 from cdc_consumer.parity.servers.pair import LeaderConnection
+from cdc_consumer.sql.server_errors import LOCKED
 from shared.errors import TRYING_HELPS, FollowerError, FollowerLinkError
 from shared.filters import DatabaseFilter
 from shared.mysql import MySQLError, error_number, error_text, is_link_error, quote_name
@@ -60,7 +61,7 @@ def copy(
         except TRYING_HELPS as error:
             recovery.pause(error)
         except (MySQLError, OSError) as error:
-            if not is_link_error(error) and error_number(error) not in BUSY:
+            if not is_link_error(error) and error_number(error) not in LOCKED:
                 raise FollowerError(f"the follower {profile.follower}: {error_text(error)}") from error
             recovery.pause(FollowerLinkError(f"the follower {profile.follower}: {error_text(error)}"))
         except Restarted:

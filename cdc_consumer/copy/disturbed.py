@@ -150,12 +150,12 @@ class Disturbed:
         return found
 
 
-def rows_show(
+def table_begins(
     walk: TopicWalk, facts: Facts, names: Iterable[TableName], read: Position, defined: Position
 ) -> Mapping[TableName, Position]:
-    """Return up to where each table's rows show all to whoever reads them from now on: `read`, or later.
+    """Return from where on the topic is to mend each table that is read from now on: `read`, or later.
 
-    Statements up to `defined` are done.
+    Up to there its rows show all. Statements up to `defined` are done.
     """
     if read == defined:
         return dict.fromkeys(names, read)

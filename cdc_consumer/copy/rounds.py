@@ -18,7 +18,7 @@ from cdc_consumer.copy.before.servers import existing_databases, uses_gtids
 from cdc_consumer.copy.before.unmet import tell_unmet
 from cdc_consumer.copy.beside.scope import CopyScope
 from cdc_consumer.copy.copy_tables import CopyTables, altered
-from cdc_consumer.copy.disturbed import Disturbed, rows_show
+from cdc_consumer.copy.disturbed import Disturbed, table_begins
 from cdc_consumer.copy.moment import Ended
 from cdc_consumer.copy.profile import CopyProfile
 from cdc_consumer.copy.report.notes import CopyNotes
@@ -99,7 +99,7 @@ class Rounds:
             read, defined = self._bounds(walk)
             schema = self._read_schema()
             self._notes.note("phase", "tables")
-            self._plan(schema, rows_show(walk, self._server.facts, schema.tables, read, defined), defined)
+            self._plan(schema, table_begins(walk, self._server.facts, schema.tables, read, defined), defined)
             self._notes.note("phase", "rows")
             self._copy_ranges(schema)
             self._notes.note("phase", "window")

@@ -7,8 +7,10 @@ from typing import Any
 from shared.errors import DivergedError, FollowerBusyError, FollowerError, FollowerLinkError
 from shared.mysql import MySQLError, error_number, error_text, is_link_error
 
-#: lock wait timeout, deadlock, KILL QUERY, GTIDs that were switched off meanwhile, a conflict in Group Replication
-BUSY = frozenset({1205, 1213, 1317, 1781, 3101})
+#: a lock that was not to be had: lock wait timeout, deadlock
+LOCKED = frozenset({1205, 1213})
+#: also KILL QUERY, GTIDs that were switched off meanwhile, a conflict in Group Replication
+BUSY = LOCKED | {1317, 1781, 3101}
 #: the rows in the table contradict the rows in the topic: duplicate keys, foreign keys, missing tables and columns,
 #: CHECK constraints
 CONTRADICTED = frozenset({1054, 1062, 1146, 1216, 1217, 1451, 1452, 1586, 3819})

@@ -18,9 +18,9 @@ from cdc_consumer.copy.beside.discard import discard
 from cdc_consumer.copy.beside.published import refuse_unpublished
 from cdc_consumer.copy.beside.scope import built
 from cdc_consumer.copy.beside.standing import standing
-from cdc_consumer.copy.disturbed import Disturbed, rows_show
+from cdc_consumer.copy.disturbed import Disturbed, table_begins
 from cdc_consumer.copy.rounds import MOST_ROUNDS, Rounds
-from cdc_consumer.copy.rows.load import BUSY, Writer
+from cdc_consumer.copy.rows.load import Writer
 from cdc_consumer.copy.state import CopiedTable, CopyMoment
 from cdc_consumer.copy.window import CopiedKeys, Window
 from cdc_consumer.parity.model import TableName
@@ -28,6 +28,7 @@ from cdc_consumer.parity.schema import alters
 from cdc_consumer.parity.schema.records import Schema, TableRecord
 from cdc_consumer.sql import literals
 from cdc_consumer.sql.positions import Mark
+from cdc_consumer.sql.server_errors import LOCKED
 from shared.errors import TRYING_HELPS, CdcError, FollowerError, LeaderError
 from shared.events import Position
 from shared.mysql import MySQLError, error_number, is_link_error
@@ -64,7 +65,7 @@ class AtPosition(Rounds):
         try:
             self._run(walk)
         except (CdcError, MySQLError) as error:
-            if isinstance(error, TRYING_HELPS) or is_link_error(error) or error_number(error) in BUSY:
+            if isinstance(error, TRYING_HELPS) or is_link_error(error) or error_number(error) in LOCKED:
                 raise
             if not self._state.only():
                 raise  # given up already
@@ -80,7 +81,7 @@ class AtPosition(Rounds):
             schema = self._read_schema()
             self._refuse_altered(walk, mark, walk.next_offset())
             self._notes.note("phase", "tables")
-            self._plan(schema, rows_show(walk, self._server.facts, schema.tables, read, defined), defined)
+            self._plan(schema, table_begins(walk, self._server.facts, schema.tables, read, defined), defined)
             self._notes.note("phase", "rows")
             self._copy_ranges(schema)
             self._notes.note("phase", "window")

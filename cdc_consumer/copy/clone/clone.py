@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 #: MySQL's number for: the clone is there, and nobody restarts the server, which stops
 NOT_SUPERVISED = 3707
 #: and of the leader: it has been asked for as many clones as it makes at a time
-BUSY = 3634
+TOO_MANY_CLONES = 3634
 #: seconds in which a follower that was cloned must be back, between two looks at it, and between two lines in the log
 RESTART_SECONDS, LOOK_SECONDS, TELL_SECONDS = 600.0, 0.2, 10.0
 #: bytes of a binlog file that holds no transaction, at most, where there are no GTIDs
@@ -180,7 +180,7 @@ class Cloning:
             return
         if is_link_error(error):
             return
-        if f" {BUSY} " in error_text(error):
+        if f" {TOO_MANY_CLONES} " in error_text(error):
             raise FollowerLinkError(
                 "the leader still waits for a follower that it was being cloned to, this one perhaps"
                 " (clone_donor_timeout_after_network_failure, in minutes)"

@@ -16,14 +16,12 @@ from cdc_consumer.sql import literals
 from cdc_consumer.sql.packets import load_rows
 from cdc_consumer.sql.session import RELAXED_MODE, ROWS
 from shared.errors import DivergedError
-from shared.mysql import ER, Connection, connect, rows
+from shared.mysql import Connection, connect, rows
 from shared.profile import Database
 
 #: what the server says of a LOAD DATA
 _COUNTS = re.compile(r"Records: (\d+)  Deleted: (\d+)  Skipped: (\d+)  Warnings: (\d+)")
 
-#: MySQL's numbers for a lock that was not to be had: the same may succeed in a moment
-BUSY = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK})
 #: MySQL's number for a warning that what was written, a character set, is not the newest
 OUTDATED = 1287
 

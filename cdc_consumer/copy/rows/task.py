@@ -15,11 +15,12 @@ from cdc_consumer.copy import moment
 from cdc_consumer.copy.copy_tables import CopyTables
 from cdc_consumer.copy.profile import CopyProfile
 from cdc_consumer.copy.rows.lines import LeaderRows, Pace
-from cdc_consumer.copy.rows.load import BUSY, Writer
+from cdc_consumer.copy.rows.load import Writer
 from cdc_consumer.parity.model import Shape, TableName
 from cdc_consumer.parity.rows.ranges import Range
 from cdc_consumer.parity.servers.connection import MOVED
 from cdc_consumer.parity.servers.pair import LeaderConnection
+from cdc_consumer.sql.server_errors import LOCKED
 from shared.errors import CdcError, ServerGoneError, TableMovedError, causes
 from shared.mysql import MySQLError, error_number, error_text, is_link_error
 
@@ -121,10 +122,10 @@ def run(task: CopyTask, setup: CopySetup) -> Copied:
         return Copied(task, _repeated(task, worker), time.monotonic() - began)
     except (MySQLError, OSError) as error:
         words, number = f"the follower {setup.profile.follower}: {error_text(error)}", error_number(error)
-        gone = is_link_error(error) or number in BUSY
+        gone = is_link_error(error) or number in LOCKED
         return Copied(task, error=f"{task.shape.name}: {words}", gone=gone, moved=number in MOVED)
     except CdcError as error:
-        gone = isinstance(error, ServerGoneError) or error_number(error.__cause__ or error) in BUSY
+        gone = isinstance(error, ServerGoneError) or error_number(error.__cause__ or error) in LOCKED
         moved = isinstance(error, TableMovedError)
         return Copied(task, error=f"{task.shape.name}: {causes(error)}", gone=gone, moved=moved)
 
@@ -151,7 +152,7 @@ def _repeated(task: CopyTask, worker: _Worker) -> int:
         try:
             return _copy(task, worker)
         except MySQLError as error:
-            if error_number(error) not in BUSY:
+            if error_number(error) not in LOCKED:
                 raise
             logger.info("%s: the follower undid a range, which is repeated: %s", task.shape.name, error_text(error))
     return _copy(task, worker)
