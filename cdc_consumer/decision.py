@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ProfileError, UnsupportedError
+from shared.program import kept_reason
 from shared.statements.heads import read_statement
 from shared.statements.tokens import Tokens, Unreadable
 
-#: characters of a reason at most, and bytes of a file of statements
-REASON_CHARACTERS, FILE_BYTES = 2000, 1 << 24
+#: bytes of a file of statements at most
+FILE_BYTES = 1 << 24
 #: what runs inside of the transaction; any other statement commits by itself
 ROW_VERBS = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 
@@ -42,8 +43,7 @@ class Decision:
 
 def read_decision(sequence: int, reason: str | None, file: str | None) -> Decision:
     """Read a decision from the command's options; `file` holds the statements. Raises ProfileError."""
-    if reason is None or not reason.strip() or len(reason) > REASON_CHARACTERS:
-        raise ProfileError(f"--skip needs --reason, a text of at most {REASON_CHARACTERS} characters that is kept")
+    kept = kept_reason(reason)
     if sequence < 0:
         raise ProfileError(f"--skip must name a sequence, not {sequence}")
     instead = () if file is None else _statements(file)
@@ -52,7 +52,7 @@ def read_decision(sequence: int, reason: str | None, file: str | None) -> Decisi
             f"{file} must hold statements that change rows ({', '.join(sorted(ROW_VERBS))}), or one other statement:"
             " only then is all of it one transaction"
         )
-    return Decision(sequence, reason.strip(), instead)
+    return Decision(sequence, kept, instead)
 
 
 def _statements(file: str) -> tuple[bytes, ...]:

@@ -16,11 +16,10 @@ from cdc_producer.resume import Resume
 from shared.binlog_format import EventType
 from shared.errors import LeaderError, ProfileError
 from shared.events import Position, Query, Transaction
+from shared.program import kept_reason
 
 logger = logging.getLogger(__name__)
 
-#: characters of a reason at most
-REASON_CHARACTERS = 2000
 _GTID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[a-z_][a-z0-9_]{0,31})?:[1-9][0-9]{0,18}", re.ASCII)
 
 #: why a decision comes too late
@@ -156,12 +155,11 @@ class LeavingOut:
 
 def read_leader_decision(name: str, reason: str | None) -> LeaderDecision:
     """Read a decision from the command's options. Raises ProfileError."""
-    if reason is None or not reason.strip() or len(reason) > REASON_CHARACTERS:
-        raise ProfileError(f"--skip needs --reason, a text of at most {REASON_CHARACTERS} characters that is kept")
+    kept = kept_reason(reason)
     if _GTID.fullmatch(name.lower()):
-        return LeaderDecision(name.lower(), None, reason.strip())
+        return LeaderDecision(name.lower(), None, kept)
     try:
-        return LeaderDecision(None, Position.parse(name), reason.strip())
+        return LeaderDecision(None, Position.parse(name), kept)
     except ValueError:
         raise ProfileError(
             f"--skip must be the GTID of one transaction or a position in it like binlog.000003:157, not {name!r:.80}"

@@ -19,6 +19,8 @@ EXIT_STATUS = """exit status: 0 done or asked to stop, 1 a named error (one line
 profile, 3 a bug in this program (please report the traceback)"""
 
 PROFILE = "the TOML file that says where everything is"
+#: characters of a reason at most
+REASON_CHARACTERS = 2000
 #: exit status of a bug, and of a program that Ctrl-C broke off
 BUG, INTERRUPTED = 3, 130
 
@@ -86,6 +88,13 @@ def replication_parser(name: str, description: str, end_help: str, epilog: str) 
     result.add_argument("--exit-at-end", action="store_true", help=end_help)
     result.add_argument("--verbose", action="store_true", help="log every step to standard error")
     return result
+
+
+def kept_reason(given: str | None) -> str:
+    """Return the reason of a decision to --skip a transaction, as it is kept. Raises ProfileError."""
+    if given is None or not given.strip() or len(given) > REASON_CHARACTERS:
+        raise ProfileError(f"--skip needs --reason, a text of at most {REASON_CHARACTERS} characters that is kept")
+    return given.strip()
 
 
 def run(

@@ -15,7 +15,7 @@ from shared.errors import AuditError, ServerGoneError, UnsupportedError
 from shared.events import Position, Query
 from shared.mysql import quote_name
 from shared.statements.heads import Statement, read_statement
-from shared.topic.walk import Entry, TopicWalk, place
+from shared.topic.walk import TopicWalk, place
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +45,9 @@ class Disturbed:
         begin = min([defined, *(table.defined for table in self._tables.values())])
         named: set[TableName] = set()
         behind = False
-        for entry in moment.entries(self._walk, moment.since(self._walk, begin), stop):
-            if _QUERY in entry.value[:_HEAD_BYTES]:
-                behind = behind or entry.place >= place(defined)
-                named |= {name for name in self._names(entry) if place(self._tables[name].defined) <= entry.place}
+        for position, query in self._statements(begin, stop):
+            behind = behind or place(position) >= place(defined)
+            named |= {name for name in self._names(query) if place(self._tables[name].defined) <= place(position)}
         return named, behind
 
     def rows_show(self, end: Position) -> dict[TableName, Position]:
@@ -59,15 +58,10 @@ class Disturbed:
         """
         shows = {name: table.begin for name, table in self._tables.items()}
         begin = min(shows.values(), default=end)
-        for entry in moment.entries(self._walk, moment.since(self._walk, begin), self._walk.next_offset()):
-            if entry.place >= place(end):
-                break
-            if _QUERY in entry.value[:_HEAD_BYTES]:
-                event = entry.decode()
-                assert isinstance(event.operation, Query)
-                if self._alone(event.operation):
-                    behind = Position(event.position.file, event.position.offset + 1)
-                    shows.update(dict.fromkeys(self._names(entry), behind))
+        for position, query in self._statements(begin, self._walk.since(place(end))):
+            if self._alone(query):
+                behind = Position(position.file, position.offset + 1)
+                shows.update(dict.fromkeys(self._names(query), behind))
         return shows
 
     def _alone(self, query: Query) -> bool:
@@ -83,18 +77,18 @@ class Disturbed:
 
     def databases(self, start: Position, stop: int) -> set[str]:
         """Return the databases that statements between a position and an offset of the topic have written."""
-        written: set[str] = set()
+        return {name for _, query in self._statements(start, stop) for name in query.writes}
+
+    def _statements(self, start: Position, stop: int) -> Iterator[tuple[Position, Query]]:
+        """Yield the statements between a position and an offset of the topic, with where they stand in the binlog."""
         for entry in moment.entries(self._walk, moment.since(self._walk, start), stop):
             if _QUERY in entry.value[:_HEAD_BYTES]:
-                query = entry.decode().operation
-                assert isinstance(query, Query)
-                written |= set(query.writes)
-        return written
+                event = entry.decode()
+                assert isinstance(event.operation, Query)
+                yield event.position, event.operation
 
-    def _names(self, entry: Entry) -> Iterator[TableName]:
+    def _names(self, query: Query) -> Iterator[TableName]:
         """Yield the tables that a statement may have changed; all of its databases where its text does not tell."""
-        query = entry.decode().operation
-        assert isinstance(query, Query)
         try:
             statement = self._read(query)
             named = {name for _, name in statement.targets} | {statement.name}
@@ -117,14 +111,11 @@ class Disturbed:
         waits for that.
         """
         asked: set[tuple[str, str, str]] = set()
-        for entry in moment.entries(self._walk, moment.since(self._walk, start), stop):
-            if _QUERY in entry.value[:_HEAD_BYTES]:
-                query = entry.decode().operation
-                assert isinstance(query, Query)
-                statement = self._read(query)
-                kind = statement.kind if statement.kind in _LOCKED_BY_NAME else "TABLE"
-                asked |= {(kind, *target) for target in statement.targets}
-                asked |= {("DATABASE", name, "") for name in query.writes}
+        for _, query in self._statements(start, stop):
+            statement = self._read(query)
+            kind = statement.kind if statement.kind in _LOCKED_BY_NAME else "TABLE"
+            asked |= {(kind, *target) for target in statement.targets}
+            asked |= {("DATABASE", name, "") for name in query.writes}
         for kind, database, name in sorted(asked):
             what = quote_name(database) + (f".{quote_name(name)}" if name else "")
             try:

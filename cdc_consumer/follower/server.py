@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from cdc_consumer.binlog.columns import layout_of
@@ -92,8 +92,7 @@ class Server:
 
     def session_beside(self, number: int) -> tuple[mysql.Connection, Pipe, Gtids]:
         """Open another session, which takes binlog events as the first one does. Raises FollowerError."""
-        connection = _connect(self.profile, self.patience)
-        try:
+        with _prepared(self.profile, self.patience) as connection:
             take_lock_beside(connection, self.profile.lock_name, number)
             seconds = min(BESIDE_LOCK_SECONDS, self.profile.database.lock_wait_seconds)
             waits = {"lock_wait_timeout": str(seconds), "innodb_lock_wait_timeout": str(seconds)}
@@ -103,12 +102,6 @@ class Server:
             gtids.automatic()
             pipe.settle()
             return connection, pipe, gtids
-        except BaseException as error:
-            with contextlib.suppress(Exception):
-                connection.close()
-            if isinstance(error, (mysql.MySQLError, OSError)):
-                raise translate(error, f"preparing the follower {self.profile.database}") from None
-            raise
 
     def _position_row(self, pipe: Pipe, gtids: Gtids, number: int) -> PositionRow | None:
         """Return what moves the position in binlog events, None where the follower takes none, or not this one's."""
@@ -165,8 +158,7 @@ def open_server(
     asked to stop. Raises FollowerError.
     """
     patience = Patience(profile.database, stopping)
-    connection = _connect(profile, patience)
-    try:
+    with _prepared(profile, patience) as connection:
         ((id,),) = mysql.rows(connection, "SELECT CONNECTION_ID()")
         facts = preflight.inspect(connection, databases, profile.apply.gtids)
         earlier = previous.copy()
@@ -178,6 +170,14 @@ def open_server(
         settings = preflight.session_settings(connection, profile.database.lock_wait_seconds)
         previous.intersection_update({id})
         return Server(profile, connection, id, facts, settings, patience)
+
+
+@contextlib.contextmanager
+def _prepared(profile: ConsumerProfile, patience: Patience) -> Iterator[mysql.Connection]:
+    """Open a connection, which stays open when all went well with it; errors are the follower's."""
+    connection = _connect(profile, patience)
+    try:
+        yield connection
     except BaseException as error:
         with contextlib.suppress(Exception):
             connection.close()

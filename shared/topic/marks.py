@@ -31,10 +31,11 @@ from shared.errors import TopicError
 from shared.topic.record import ALTERED_ADVICE, Record, Sealed, enclose, seal
 
 _CHARACTERS = rb'[^"\\]*(?:\\.[^"\\]*)*'
-_HEAD = re.compile(
-    rb'\{"uri":"(' + _CHARACTERS + rb')","sequence":(-?\d{1,18}),"bn_file":\{"fileName":"(' + _CHARACTERS + rb")"
-    rb'","offset":(\d{1,18})\}(,"operation":"Heartbeat")?'
-)
+#: the first keys of a record: uri and file as they stand in the JSON text, the number in the name of the file
+HEAD = re.compile(
+    rb'\{"uri":"(' + _CHARACTERS + rb')","sequence":(-?\d{1,18}),"bn_file":\{"fileName":"(' + _CHARACTERS
+    + rb'\.(\d{1,18}))","offset":(\d{1,18})\}(,"operation":"Heartbeat")?'
+)  # fmt: skip
 _TRANSACTION = b',"transaction":{'
 _ROUTE = re.compile(rb',"route":\{"of":"([a-z0-9-]+)","follows":(-?\d{1,18})\}\Z')
 _QUERY = re.compile(rb',"bn_file":\{"fileName":"' + _CHARACTERS + rb'","offset":\d+\},"operation":\{"Query":')
@@ -86,12 +87,17 @@ class JournalMark(NamedTuple):
 
 def head_of(value: bytes, where: str) -> Head:
     """Read a record's head; `where` names it in errors. Raises TopicError."""
-    found = _HEAD.match(value)
+    found = HEAD.match(value)
     if found is None:
         raise TopicError(f"{where} is not an event: {value[:60]!r}...")
-    uri, sequence, file, offset, heartbeat = found.groups()
-    end = None if heartbeat else _END.search(value, max(0, len(value) - _END_BYTES))
-    return Head(uri, int(sequence), file, int(offset), heartbeat is not None, None if end is None else int(end[1]))
+    uri, sequence, file, _, offset, heartbeat = found.groups()
+    return Head(uri, int(sequence), file, int(offset), heartbeat is not None, None if heartbeat else end_of(value))
+
+
+def end_of(value: bytes) -> int | None:
+    """Return the offset after the transaction that a record ends; None of another one."""
+    found = _END.search(value, max(0, len(value) - _END_BYTES))
+    return None if found is None else int(found[1])
 
 
 def routed(record: Sealed, of: str, follows: int) -> Sealed:
@@ -209,8 +215,8 @@ def closing_of(record: Record, where: str) -> tuple[Route, int] | None:
 
 
 def _told(record: Record, where: str, begins: bytes) -> dict[str, Any] | None:
-    head = _HEAD.match(record.value)
-    if head is None or head[5] is None or not record.value.startswith(begins, head.end() - len(b'"Heartbeat"')):
+    head = HEAD.match(record.value)
+    if head is None or head[6] is None or not record.value.startswith(begins, head.end() - len(b'"Heartbeat"')):
         return None
     try:
         found = json.loads(record.value)

@@ -6,7 +6,6 @@ leader's order; a repeat, which a topic may hold, says nothing new and is left o
 
 from __future__ import annotations
 
-import re
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from shared.decode import decode
 from shared.errors import EventError, HistoryError, OffsetGoneError, TopicLinkError
 from shared.events import Event, Heartbeat, Position
 from shared.topic import Record, TopicReader
+from shared.topic.marks import HEAD, end_of
 
 #: a record the topic holds must come within this time (seconds)
 READ_SECONDS = 30.0
@@ -27,15 +27,6 @@ BEHIND_SECONDS, FAR_SECONDS = 0.1, 2.0
 NEAR_RECORDS = 128
 #: records that are read at once backwards: at first, and at most
 BACKWARDS_RECORDS, MOST_BACKWARDS = 16, 4096
-
-_CHARACTERS = rb'[^"\\]*(?:\\.[^"\\]*)*'
-_HEAD = re.compile(
-    rb'\{"uri":"(' + _CHARACTERS + rb')","sequence":(-?\d+),"bn_file":\{"fileName":"' + _CHARACTERS + rb'\.(\d+)"'
-    rb',"offset":(\d+)\}(,"operation":"Heartbeat")?'
-)
-_END = re.compile(rb',"end":(\d+)\}\}$')
-#: the last bytes of a record, which `end` is in
-_TAIL = -40
 
 #: a position in its order: the number in the binlog file's name, and the offset
 Place = tuple[int, int]
@@ -93,8 +84,8 @@ class Entry(NamedTuple):
     @property
     def edge(self) -> Place:
         """Tell how far the leader's binlog is in the topic once this record is."""
-        found = _END.search(self.value[_TAIL:])
-        return self.place if found is None else (self.place[0], int(found[1]))
+        end = end_of(self.value)
+        return self.place if end is None else (self.place[0], end)
 
     def decode(self) -> Event:
         return decode(self.value, f"topic offset {self.offset}")
@@ -102,13 +93,13 @@ class Entry(NamedTuple):
 
 def entry(record: Record) -> Entry:
     """Raises EventError."""
-    head = _HEAD.match(record.value)
+    head = HEAD.match(record.value)
     if head is None:
         raise EventError(
             f"topic offset {record.offset} is not an event: {record.value[:60]!r}...; find out who else writes to it"
         )
-    uri, sequence, file, offset, heartbeat = head.groups()
-    where = (int(file), int(offset))
+    uri, sequence, _, number, offset, heartbeat = head.groups()
+    where = (int(number), int(offset))
     return Entry(record.offset, record.value, uri, int(sequence), where, heartbeat is not None)
 
 

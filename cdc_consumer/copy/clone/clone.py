@@ -26,10 +26,10 @@ from cdc_consumer.parity.schema.records import Schema
 from cdc_consumer.parity.servers.connection import ServerConnection
 from cdc_consumer.parity.servers.pair import LeaderConnection
 from cdc_consumer.sql import literals
+from cdc_consumer.sql.packets import leave
 from shared.errors import FollowerError, FollowerLinkError
 from shared.filters import SYSTEM_DATABASES, DatabaseFilter
 from shared.mysql import (
-    Connection,
     MySQLError,
     connect,
     error_number,
@@ -171,7 +171,7 @@ class Cloning:
                 raise
             return None, ""
         finally:
-            _leave(connection)
+            leave(connection)
 
     def _judge(self, error: BaseException, before: str | None) -> None:
         """Say what became of a statement that has ended with an error, unless that is the restart."""
@@ -204,7 +204,7 @@ class Cloning:
         except MySQLError as error:
             logger.debug("it has ended meanwhile: %s", error_text(error))
         finally:
-            _leave(connection)
+            leave(connection)
         logger.warning("the clone is not finished, and what the follower had is gone: run this again")
 
     # behind it
@@ -258,7 +258,7 @@ class _Statement:
         except (MySQLError, OSError) as error:
             self.error = error
         finally:
-            _leave(self._connection)
+            leave(self._connection)
 
     @property
     def running(self) -> bool:
@@ -278,7 +278,3 @@ def _failed(status: CloneStatus) -> FollowerError:
     if status.error and "interrupted" not in status.error:
         return FollowerError(f"{words}; mend that, and run this again")
     return FollowerLinkError(f"{words}; it begins anew")
-
-
-def _leave(connection: Connection) -> None:
-    connection._force_close()  # type: ignore[attr-defined]  # close() would wait for a dead server

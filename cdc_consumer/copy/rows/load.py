@@ -13,7 +13,7 @@ from cdc_consumer.copy.rows.typed_rows import MOST_ROWS, ROWS_BYTES, TypedRow
 from cdc_consumer.parity.model import Shape
 from cdc_consumer.parity.rows.ranges import TableQueries, among
 from cdc_consumer.sql import literals
-from cdc_consumer.sql.packets import load_rows
+from cdc_consumer.sql.packets import leave, load_rows
 from cdc_consumer.sql.session import RELAXED_MODE, ROWS
 from shared.errors import DivergedError
 from shared.mysql import Connection, connect, rows
@@ -74,7 +74,7 @@ class Writer:
 
     def close(self) -> None:
         """Leave at once: the server undoes what is open."""
-        self.connection._force_close()  # type: ignore[attr-defined]  # close() would wait for a dead server
+        leave(self.connection)
 
     def room(self, shape: Shape) -> int:
         """Return how many bytes of rows the follower takes at once, of which more are many statements."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from cdc_consumer.parity import canonical
+from cdc_consumer.sql.packets import leave
 from shared.errors import AuditError, ServerGoneError, TableMovedError
 from shared.mysql import (
     Connection,
@@ -133,7 +134,7 @@ class ServerConnection:
     def close(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            connection._force_close()  # type: ignore[attr-defined]  # close() would wait for a dead server
+            leave(connection)
 
     def use(self, action: Callable[[Connection], T]) -> T:
         """Run something on the connection, again on a new one while the server is away.
