@@ -157,16 +157,21 @@ class Capture:
         return True
 
     def leaves(self, event: BinlogEvent) -> bool:
-        """Tell whether the event belongs to the transaction that is left out, from where that is named."""
-        if not self._leaving.waits or self._transaction is None or (self._skip and self._resume.complete):
+        """Tell whether the event belongs to a transaction that is left out, from where that is named, or done with."""
+        if self._transaction is None:
             return False
-        if self._leaving.begins(event, self._transaction):
+        if self._leaving.waits and not self._done_with and self._leaving.begins(event, self._transaction):
             # what was published of it before is undone by who reads the record that stands for it
             self._held = None
-        return self._leaving.inside
+        return self._leaving.inside or self._done_with
+
+    @property
+    def _done_with(self) -> bool:
+        """Tell whether the transaction in hand is published, left out or loaded: nobody judges it once more."""
+        return self._skip and self._resume.complete
 
     def _leave(self, event: BinlogEvent) -> None:
-        """Pass over the event; at the transaction's end publish what stands for it."""
+        """Pass over the event; at the transaction's end publish what stands for it, unless the topic has that."""
         part = part_of(event, in_block=bool(self._block))
         if part is Part.BEGIN:
             self._block = "BEGIN"
@@ -178,10 +183,11 @@ class Capture:
             self._handlers[event.type](event)
 
     def _left(self, event: BinlogEvent) -> None:
-        """Publish what stands for the transaction that was left out, and ends with this event."""
-        self._skip = False
-        query = self._leaving.take(event.where())
-        self._hold(json_string(f"flv://{self._resource}"), Operation(query_json(query)), event)
+        """End a transaction that was passed over; its last event is this one."""
+        if self._leaving.inside:
+            self._skip = False
+            query = self._leaving.take(event.where())
+            self._hold(json_string(f"flv://{self._resource}"), Operation(query_json(query)), event)
         self._end(event)
 
     def _begin(self, event: BinlogEvent) -> None:
@@ -272,7 +278,7 @@ class Capture:
         self._hold(table.uri, RowsOperation(event, table), table_map, event)
 
     def _skips(self, index: int) -> bool:
-        return self._skip and (self._resume.complete or index <= self._resume.index)
+        return self._skip and index <= self._resume.index
 
     def _hold(self, uri: str, operation: Operation, *source: BinlogEvent) -> None:
         """Take the next operation; `source` are its binlog events, of which the last one says where it is."""

@@ -90,3 +90,20 @@ def test_what_was_published_of_it_is_undone(pair: Replication) -> None:
     assert rows(pair.follower, pair) == [(1, "a"), (5, "e")]
     assert left_out(pair)[0][2:] == ("leader", REASON, None)
     assert_executed(pair)
+
+
+def test_two_that_follow_each_other(pair: Replication) -> None:
+    """What was left out last is read again at the next start, where it is not judged a second time."""
+    inside, outside = pair.database, f"{pair.database}_outside"
+    pair.leader.execute(f"CREATE DATABASE {outside}")
+    for name in ("u", "v"):
+        pair.leader.execute(*(f"CREATE TABLE {database}.{name} (id INT)" for database in (inside, outside)))
+    pair.leader.execute(*(f"DROP TABLE {inside}.{name}, {outside}.{name}" for name in ("u", "v")))
+    for status in (1, 0):
+        place = re.findall(r"--skip (\S+:\d+)", produce(pair).stderr)[-1]
+        assert produce(pair, "--skip", place, "--reason", REASON).returncode == status
+    for _ in range(2):
+        assert produce(pair).returncode == 0
+    assert consume(pair).returncode == 0
+    assert [row[2:] for row in left_out(pair)] == [("leader", REASON, None)] * 2
+    assert_executed(pair)
