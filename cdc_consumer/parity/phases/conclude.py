@@ -15,6 +15,7 @@ from cdc_consumer.parity.phases.find import settlement_of
 from cdc_consumer.parity.phases.plan import AuditPlan, positions
 from cdc_consumer.parity.phases.tools import Tools
 from cdc_consumer.parity.repair.apply import RepairResult
+from cdc_consumer.parity.repair.proof import Proof
 from cdc_consumer.parity.repair.run import repair_follower, write_repair, write_schema_repair
 from cdc_consumer.parity.report.write import write_report
 from cdc_consumer.parity.run_model import Run
@@ -36,6 +37,8 @@ class _Differences(NamedTuple):
 
     total: int
     first: list[Difference]
+    #: where the follower was when the first of them was proven
+    since: Position
 
 
 def conclude(plan: AuditPlan, state: State, tools: Tools, spark: Cluster) -> Run:
@@ -43,9 +46,10 @@ def conclude(plan: AuditPlan, state: State, tools: Tools, spark: Cluster) -> Run
     differences, repaired = _write_differences(plan, state, tools), ""
     follower = tools.profile.follower
     if differences.total and tools.options.values:
-        write_repair(tools.folder, follower, follower.system_database, plan.shapes)
+        proof = _proof(differences.since, tools)
+        write_repair(tools.folder, follower, follower.system_database, plan.shapes, proof)
         if tools.options.repair and not tools.stopped():
-            repaired = _repair(plan, state, tools)
+            repaired = _repair(plan, state, tools, proof)
             differences = _write_differences(plan, state, tools)
     schemas = plan.definitions.leader, plan.definitions.follower
     write_schema_repair(tools.folder, follower, schemas, plan.schema_differences(tools))
@@ -64,24 +68,32 @@ def _write_differences(plan: AuditPlan, state: State, tools: Tools) -> _Differen
     # a follower that has applied nothing is proven of nothing
     applied = tools.pair.follower.applied().position or Position("", 0)
     shapes = {shape.name: shape for shape in plan.shapes}
-    total, first = 0, []
+    total, first, since = 0, [], applied
     of_table: Counter[TableName] = Counter()
     with (tools.folder / FILE).open("w", encoding="ascii", newline="\n") as file:
         patterns = Patterns(state.differences())
         for found in explained(state.differences(), patterns, shapes, tools.history, applied):
             difference = found if tools.options.values else without_values(found)
             write_difference(file, difference)
-            total += 1
+            total, since = total + 1, min(since, Position.parse(found.evidence.follower))
             of_table[difference.table] += 1
             if of_table[difference.table] <= SHOWN:
                 first.append(difference)
-    return _Differences(total, first)
+    return _Differences(total, first, since)
 
 
-def _repair(plan: AuditPlan, state: State, tools: Tools) -> str:
+def _proof(since: Position, tools: Tools) -> Proof:
+    """Make what tells whether the follower still is as it was proven, seen from where it is now."""
+    follower = tools.pair.follower
+    ((executed,),) = follower.rows("SELECT @@GLOBAL.gtid_executed")
+    mark = follower.applied()
+    return Proof(tools.history, since, mark.position or since, follower.still(mark, executed))
+
+
+def _repair(plan: AuditPlan, state: State, tools: Tools, proof: Proof) -> str:
     """Make the follower like the leader, and settle again what was proven; return what became of it, for people."""
     follower = tools.profile.follower
-    result = repair_follower(tools.folder, follower, follower.system_database, plan.shapes, tools.progress.say)
+    result = repair_follower(tools.folder, follower, follower.system_database, plan.shapes, proof, tools.progress.say)
     state.reopen()
     settlement_of(plan, state, tools).rounds(tools.progress.began, tools.stopped, tools.progress.round)
     # differences.jsonl will be written anew

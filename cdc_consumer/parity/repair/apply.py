@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from cdc_consumer.parity.canonical import literal
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.repair.plan import Chunk, Plan, Unit
+from cdc_consumer.parity.repair.proof import Proof
 from cdc_consumer.parity.repair.statements import (
     RELAXED,
     STRICT,
@@ -79,11 +80,13 @@ def repair(
     hides_own_writes: bool,
     tell: Callable[[RowFate], None] = lambda outcome: None,
     between: Callable[[], None] = lambda: None,
+    proof: Proof | None = None,
 ) -> RepairResult:
     """Make the plan's changes; the rows that `tell` gets are those to audit again.
 
     `connection` leads to the follower and serves nothing else. `between` is called before each transaction: it may
-    wait, or raise to stop. What was repaired stays so, and the plan can be applied again. Raises FollowerError.
+    wait, or raise to stop. `proof` tells which rows the consumer has written since they were proven: they are left
+    alone, whatever they are. What was repaired stays so, and the plan can be applied again. Raises FollowerError.
     """
     result = RepairResult(refused=plan.refused)
 
@@ -92,7 +95,7 @@ def repair(
         tell(outcome)
 
     try:
-        work = _Repair(connection, hides_own_writes, note)
+        work = _Repair(connection, hides_own_writes, note, proof)
         for chunk in plan.chunks():
             between()
             work.make(chunk)
@@ -116,8 +119,11 @@ class _BusyError(Exception):
 
 
 class _Repair:
-    def __init__(self, connection: Connection, hides_own_writes: bool, note: Callable[[RowFate], None]) -> None:
+    def __init__(
+        self, connection: Connection, hides_own_writes: bool, note: Callable[[RowFate], None], proof: Proof | None
+    ) -> None:
         self._connection = connection
+        self._proof = proof
         self._note = note
         for sql in session(hides_own_writes, LOCK_SECONDS):
             self._run(sql)
@@ -180,6 +186,8 @@ class _Repair:
                 left = [one for unit in units for one in self._change(target, unit)]
             if not left:
                 left = self._unproven(target, changes)
+            if commit and not left:
+                left = self._written(target, changes)
             done = commit and not left
         finally:
             self._run("COMMIT" if done else "ROLLBACK")
@@ -189,6 +197,17 @@ class _Repair:
         found = self._hashes(target, changes)
         reason = "it has changed since the audit"
         return [_End(change, "moved", reason) for change in changes if not _is(change.reversed, found)]
+
+    def _written(self, target: Target, changes: Sequence[Change]) -> list[_End]:
+        """The changes of rows that were written since they were proven.
+
+        Asked last, when nobody can write them before the end of this transaction.
+        """
+        if self._proof is None:
+            return []
+        self._proof.look(self._ask)
+        doubts = ((change, self._proof.doubt(change, target.shape)) for change in changes)
+        return [_End(change, "moved", doubt) for change, doubt in doubts if doubt]
 
     def _change(self, target: Target, unit: Unit) -> list[_End]:
         for statement in statements(target, unit):

@@ -25,9 +25,17 @@ Apply it with the mysql client, which must not alter a byte, and stop at the fir
 
     mysql --binary-mode --default-character-set=utf8mb4 --max-allowed-packet=1G -h HOST -P PORT -u USER -p < {file}
 
-Each statement names the hash of the row it expects: a row that has moved since the audit is left alone. The last line
+Each statement names the hash of the row it expects: a row that {expected} is left alone. The last line
 of the output tells how many rows were changed and how many were left alone. A file that stopped can be applied again:
 what is done is left alone. Never use --force: after an error the rest of a transaction must not be committed.
+"""
+_BOUND = """
+It is for the follower as far as the audit saw it come. Once the consumer has applied more, each transaction stops with
+an error and changes nothing: the leader may have made a row right since, or removed it. Then run cdc-parity --repair,
+which asks the topic of each row, or audit again with the consumer stopped, and apply that file before you start it.
+"""
+_UNBOUND = """
+It does not look at what the leader wrote since.
 """
 _HOW_SCHEMA = """\
 Stop the consumer, apply the file with the mysql client, which must not alter a byte, and start the consumer again:
@@ -61,6 +69,8 @@ class Header:
     follower: str
     #: as in preflight.Facts
     hides_own_writes: bool
+    #: a statement that fails once the follower is no longer where the rows were proven, see `FollowerConnection.still`
+    still: str = ""
 
 
 def write_files(plan: Plan, folder: Path, header: Header) -> tuple[Path, Path]:
@@ -68,8 +78,10 @@ def write_files(plan: Plan, folder: Path, header: Header) -> tuple[Path, Path]:
     repair, undo = folder / REPAIR, folder / UNDO
     what = f"Makes the follower {header.follower} equal to its leader where the audit {header.run} proved it different."
     back = f"Takes back what {REPAIR} of the audit {header.run} changed on the follower {header.follower}."
-    _write(repair, _row_head(repair, what, header, list(_remarks(plan))), plan.chunks())
-    _write(undo, _row_head(undo, back, header, list(_undo_remarks(plan))), plan.undo_chunks())
+    how = _HOW.format(file=REPAIR, expected="has moved since the audit") + (_BOUND if header.still else "")
+    _write(repair, _row_head(what, how, header, _remarks(plan)), plan.chunks(), header.still)
+    how = _HOW.format(file=UNDO, expected="is not what that file made it") + _UNBOUND
+    _write(undo, _row_head(back, how, header, _undo_remarks(plan)), plan.undo_chunks())
     return repair, undo
 
 
@@ -106,10 +118,10 @@ def _undo_remarks(plan: Plan) -> Iterator[str]:
             yield f"rows deleted from {target.shape.name} come back with the defaults of: {', '.join(target.outside)}"
 
 
-def _row_head(path: Path, what: str, header: Header, remarks: list[str]) -> str:
-    told = [what, "", *_HOW.format(file=path.name).splitlines()]
+def _row_head(what: str, how: str, header: Header, remarks: Iterable[str]) -> str:
+    told = [what, "", *how.splitlines()]
     settings = [*session(header.hides_own_writes, LOCK_SECONDS), "SET @done = 0"]
-    return _head(told, header, settings, remarks)
+    return _head(told, header, settings, list(remarks))
 
 
 def _head(told: Sequence[str], header: Header, settings: Sequence[str], remarks: Sequence[str] = ()) -> str:
@@ -133,15 +145,21 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
     partial.replace(path)
 
 
-def _write(path: Path, head: str, chunks: Iterable[Chunk]) -> None:
+def _write(path: Path, head: str, chunks: Iterable[Chunk], still: str = "") -> None:
     with _replacing(path) as file:
         file.write(encode(head))
-        expected = sum(_write_chunk(file, chunk) for chunk in chunks)
+        if still:
+            # before anything else, so that nothing else is what stops the file
+            file.write(encode(f"{still};\n"))
+        expected = sum(_write_chunk(file, chunk, still) for chunk in chunks)
         file.write(encode(f"\nSELECT @done AS rows_changed, {expected} - @done AS rows_left_alone;\n"))
 
 
-def _write_chunk(file: IO[bytes], chunk: Chunk) -> int:
-    """Returns the number of rows it changes when none has moved."""
+def _write_chunk(file: IO[bytes], chunk: Chunk, still: str) -> int:
+    """Returns the number of rows it changes when none has moved.
+
+    Where the follower is stands last: nobody can write the rows then, and what was applied before shows.
+    """
     file.write(b"\nSTART TRANSACTION;\n")
     expected = 0
     for statement in (statement for unit in chunk.units for statement in statements(chunk.target, unit)):
@@ -150,5 +168,7 @@ def _write_chunk(file: IO[bytes], chunk: Chunk) -> int:
             expected += statement.rows
             sql += "SET @done = @done + ROW_COUNT();\n"
         file.write(encode(f"{RELAXED};\n{sql}{STRICT};\n" if statement.relaxed else sql))
+    if still:
+        file.write(encode(f"{still};\n"))
     file.write(b"COMMIT;\n")
     return expected

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from types import TracebackType
 from typing import Literal, NamedTuple
@@ -55,11 +55,16 @@ class Plan:
         differences: Iterable[Difference],
         shapes: Mapping[TableName, Shape],
         system_database: str,
+        doubt: Callable[[Change, Shape], str] = lambda change, shape: "",
     ) -> None:
-        """`connection` leads to the follower and gets canonical.SESSION. Raises pymysql.err.MySQLError."""
+        """`connection` leads to the follower and gets canonical.SESSION; `doubt` is as in `Proof`.
+
+        Raises pymysql.err.MySQLError.
+        """
         for sql in SESSION:
             rows(connection, sql)
         self._connection = connection
+        self._doubt = doubt
         self._spool = Spool()
         self._targets: dict[TableName, Target] = {}
         #: places in the spool
@@ -116,6 +121,8 @@ class Plan:
         change = change_of(difference)
         if change is None or target.refusal:
             self.refused[difference.table, target.refusal or "its row is too long for a hash"] += 1
+        elif doubt := self._doubt(change, target.shape):
+            self.refused[difference.table, doubt] += 1
         else:
             self._places[difference.table, _verb(change)].append(self._spool.append(change))
 

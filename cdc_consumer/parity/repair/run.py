@@ -12,6 +12,7 @@ from cdc_consumer.parity.model import SchemaDifference, Shape
 from cdc_consumer.parity.repair.apply import RepairResult, repair
 from cdc_consumer.parity.repair.files import Header, write_files, write_schema_file
 from cdc_consumer.parity.repair.plan import Plan
+from cdc_consumer.parity.repair.proof import Proof
 from cdc_consumer.parity.schema.compare import schema_mends
 from cdc_consumer.parity.schema.records import Schema
 from cdc_consumer.sql.server_errors import translate
@@ -19,10 +20,12 @@ from shared.mysql import Connection, MySQLError, connect, rows, variables
 from shared.profile import Database
 
 
-def write_repair(folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape]) -> None:
-    """Write repair.sql and undo.sql of the run's differences."""
-    with _plan(folder, follower, system_database, shapes) as (plan, hides, _):
-        write_files(plan, folder, Header(folder.name, str(follower), hides))
+def write_repair(
+    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape], proof: Proof
+) -> None:  # fmt: skip
+    """Write repair.sql and undo.sql of the run's differences that still hold."""
+    with _plan(folder, follower, system_database, shapes, proof) as (plan, hides, _):
+        write_files(plan, folder, Header(folder.name, str(follower), hides, proof.still))
 
 
 def write_schema_repair(
@@ -44,19 +47,20 @@ def write_schema_repair(
 
 
 def repair_follower(
-    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape], say: Callable[[str], None]
-) -> RepairResult:
+    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape], proof: Proof,
+    say: Callable[[str], None],
+) -> RepairResult:  # fmt: skip
     """Make the run's changes on the follower, rehearsed first. Raises FollowerError."""
-    with _plan(folder, follower, system_database, shapes) as (plan, hides, connection):
+    with _plan(folder, follower, system_database, shapes, proof) as (plan, hides, connection):
         say(f"repairing {len(plan):,} rows of {len(plan.tables)} tables")
-        result = repair(connection, plan, hides_own_writes=hides)
+        result = repair(connection, plan, hides_own_writes=hides, proof=proof)
     say(f"repaired {result.repaired:,} rows; {result.moved:,} had moved, {result.failed:,} could not be repaired")
     return result
 
 
 @contextmanager
 def _plan(
-    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape]
+    folder: Path, follower: Database, system_database: str, shapes: Sequence[Shape], proof: Proof
 ) -> Iterator[tuple[Plan, bool, Connection]]:
     """The plan, whether the follower's binlog must not see it, and a connection of its own to apply it with."""
     try:
@@ -65,7 +69,8 @@ def _plan(
                 rows(reading, statement)
             hides = _hides_own_writes(reading)
             by_name = {shape.name: shape for shape in shapes}
-            with Plan(reading, read_differences(folder / FILE), by_name, system_database) as plan:
+            proof.look(lambda sql: rows(reading, sql))
+            with Plan(reading, read_differences(folder / FILE), by_name, system_database, proof.doubt) as plan:
                 yield plan, hides, writing
     except (MySQLError, OSError) as error:
         raise translate(error, "preparing the repair") from error

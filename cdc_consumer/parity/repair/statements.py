@@ -57,10 +57,12 @@ class Change(NamedTuple):
     table: TableName
     before: Image | None
     after: Image | None
+    #: the follower's position when it was proven, as file:offset
+    proven: str = ""
 
     @property
     def reversed(self) -> Change:
-        return Change(self.table, self.after, self.before)
+        return Change(self.table, self.after, self.before, self.proven)
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -105,7 +107,7 @@ def change_of(difference: Difference) -> Change | None:
         for value in (row or {}).values():
             parse(value)  # nothing else becomes a part of a statement
     leaders, followers = difference.copies or (1, 1)
-    sides = []
+    sides: list[Image | None] = []
     for row, digest, number in (
         (difference.follower, difference.follower_hash, followers),
         (difference.leader, difference.leader_hash, leaders),
@@ -113,7 +115,8 @@ def change_of(difference: Difference) -> Change | None:
         if row is not None and number and digest is None:
             return None
         sides.append(Image(dict(row), digest, number) if row is not None and number and digest else None)
-    return Change(difference.table, *sides) if any(sides) else None
+    before, after = sides
+    return Change(difference.table, before, after, difference.evidence.follower) if any(sides) else None
 
 
 def statements(target: Target, changes: Sequence[Change]) -> list[Guarded]:

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 from cdc_consumer.parity.model import Omission
 from cdc_consumer.parity.profile import ParityProfile
 from cdc_consumer.parity.servers.connection import Select, ServerConnection
+from cdc_consumer.sql import literals
 from cdc_consumer.sql.positions import Mark, PositionTables, mark_from
 from shared.errors import AuditError, TableMovedError
 from shared.events import Position
@@ -36,6 +37,7 @@ FIRST_OFFSET = 4
 COMMIT_SECONDS = 1.0
 
 PLAIN = "without GTIDs nothing tells which part of the leader's current binlog file its rows show"
+MOVED_ON = "the follower has moved since the audit: run cdc-parity --repair, or audit again with the consumer stopped"
 HANGS = "a commit hangs on the leader: its binlog holds more than its rows show"
 
 
@@ -119,6 +121,24 @@ class FollowerConnection(ServerConnection):
         Raises AuditError when the follower holds no position, or several and no topic says which.
         """
         return mark_from((ask or self.rows)(self._tables().read())[0])
+
+    def still(self, mark: Mark, executed: str) -> str:
+        """Return a statement that fails, with a sentence, once the follower has moved on from there.
+
+        mark:      where the consumer was
+        executed:  the follower's gtid_executed then, by which a statement shows that commits before its position
+
+        Heartbeats move neither, and transactions of the follower's own are not the consumer's.
+        """
+        tables = self._tables()
+        since = f"GTID_SUBTRACT(@@GLOBAL.gtid_executed, {literals.text(executed)})"
+        there = (
+            f"(SELECT COUNT(*) = 1 AND MAX(p.sequence) = {literals.integer(mark.sequence)} FROM ({tables.read()}) AS p)"
+            f" AND NOT EXISTS ({tables.read_ahead()}) AND NOT EXISTS ({tables.read_intent()})"
+            f" AND REGEXP_LIKE({since}, CONCAT('^(', @@GLOBAL.server_uuid, '[^,]*)?$'))"
+        )
+        # no function but this one tells a whole sentence; 128 characters of it
+        return f"SELECT UUID_TO_BIN(IF({there}, UUID(), {literals.text(MOVED_ON)})) INTO @still"
 
     def omissions(self) -> list[Omission]:
         """Ask which transactions an operator has left out; none where the consumer has not yet made a table for them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple
@@ -29,6 +29,21 @@ class Touched:
     ddl: frozenset[str]
     #: of `keys_since` only: tables with a row written whose key cannot be told, or without a key
     untold: frozenset[TableName] = frozenset()
+
+
+class Written(NamedTuple):
+    """Tells what one operation of the topic may have written."""
+
+    offset: int
+    #: where its binlog event starts
+    place: tuple[int, int]
+    #: of a statement: any of their rows may have changed
+    databases: frozenset[str] = frozenset()
+    #: the one whose rows it wrote, and their keys, before and after it
+    table: TableName | None = None
+    keys: Sequence[Literals] = ()
+    #: tables of which any row may have changed with these
+    below: Collection[TableName] = ()
 
 
 class Trace(NamedTuple):

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from cdc_consumer.parity.model import Key, KeyEvent, Shape, TableName
 from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.parity.servers.identity import require_leaders_topic
-from cdc_consumer.parity.witness.answers import UNKNOWN, Touched, Trace, Traces, Unknown
+from cdc_consumer.parity.witness.answers import UNKNOWN, Touched, Trace, Traces, Unknown, Written
 from cdc_consumer.parity.witness.row_keys import KeyIndex, Literals, RowReader, certain, changes
 from shared.errors import EventError, HistoryError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Value
@@ -177,6 +177,22 @@ class History:
                 for below in indexes.keys() & self._below.get(table, ()):
                     found[below] = dict.fromkeys(indexes[below].keys, UNKNOWN)
         return found
+
+    def begin(self, position: Position) -> int:
+        """Return an offset from which `written` tells all that follows the position."""
+        return self._before(position)
+
+    def written(self, start: int) -> Iterator[Written]:
+        """Yield what each operation from this offset up to where the topic ends now may have written."""
+        tables = self._readers.keys() | self._below.keys()
+        for entry in self._topic.walk(start, self._topic.next_offset()):
+            operation = self._operation(entry, tables)
+            if isinstance(operation, Query):
+                yield Written(entry.offset, entry.place, frozenset(operation.writes))
+            elif operation is not None:
+                table = _table(operation)
+                keys = [key for key, _ in self._written(operation)] if table in self._readers else []
+                yield Written(entry.offset, entry.place, frozenset(), table, keys, self._below.get(table, ()))
 
     def keys_since(self, sequence: int) -> Touched:
         """Return all rows written by the event of this sequence and later ones, to the topic's end."""

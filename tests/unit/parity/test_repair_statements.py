@@ -116,7 +116,7 @@ def difference(**facts: object) -> Difference:
 
 
 def test_a_difference_becomes_a_change() -> None:
-    assert change_of(difference()) == Change(TABLE, Image(LEADER.row, FOLLOWERS, 1), LEADER)
+    assert change_of(difference()) == Change(TABLE, Image(LEADER.row, FOLLOWERS, 1), LEADER, "b.1:4")
     missing = change_of(difference(kind="missing", follower=None, follower_hash=None))
     assert missing is not None and missing.before is None
     more = change_of(difference(kind="copies", copies=(3, 0), follower=None, follower_hash=None))
