@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 #: seconds between two looks at the topic: while records wait for the append before them, and while none do
 BUSY_SECONDS, IDLE_SECONDS = 0.005, 0.2
-#: with nothing to publish, a position that moved is told this often, and else that the leader is alive (seconds)
+#: with nothing to publish, a position that moved is told this often; and in any case that the leader is alive (seconds)
 MOVED_SECONDS, ALIVE_SECONDS = 3.0, 10.0
 #: a transaction may take this long (seconds) to finish after the program was asked to stop
 STOP_GRACE = 10.0
@@ -149,8 +149,11 @@ class Attempt:
         self._end = end
         #: when to stop even inside a transaction (monotonic seconds); 0 until asked to stop
         self._stop_by = 0.0
-        #: when the topic was last told how far the leader is (monotonic seconds), and the sequence then
-        self._told_at = float("-inf") if capture.moved else time.monotonic()
+        now = time.monotonic()
+        #: when the topic had its last heartbeat, or began without (monotonic seconds)
+        self._beaten_at = now
+        #: when it was last told how far the leader is, and the sequence then
+        self._told_at = float("-inf") if capture.moved else now
         self._sequence = capture.sequence
 
     def run(self) -> None:
@@ -178,13 +181,16 @@ class Attempt:
         return self._capture.at_edge or now > self._stop_by
 
     def _beat(self) -> None:
-        """Tell a position that moved without anything to publish, and now and then that the leader is alive."""
+        """Tell a position that moved without anything to publish, and now and then that the leader is alive.
+
+        However much there is to publish: what the producer publishes stands in heartbeats alone.
+        """
         now, sequence = time.monotonic(), self._capture.sequence
-        pause = MOVED_SECONDS if self._capture.moved else ALIVE_SECONDS
         if sequence > self._sequence:
             self._told_at, self._sequence = now, sequence
-        elif now - self._told_at > pause and self._capture.heartbeat(self._connection.heard):
-            self._told_at = now
+        moved = self._capture.moved and now - self._told_at > MOVED_SECONDS
+        if (moved or now - self._beaten_at > ALIVE_SECONDS) and self._capture.heartbeat(self._connection.heard):
+            self._told_at = self._beaten_at = now
 
     def _read(self) -> None:
         """Capture what has arrived, or wait a moment for something to do."""

@@ -111,6 +111,23 @@ def test_an_idle_leader_is_told_to_be_alive(
     assert float(began) - 1 < times[0] / 1e6 < times[-1] / 1e6 < float(ended) + 1
 
 
+def test_a_busy_leader_is_told_of_too(
+    leader: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only heartbeats tell what is published: whoever adds a database to a leader in use waits for one."""
+    monkeypatch.setattr(produce, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(produce, "MOVED_SECONDS", 1e6)
+    profile = load_producer(write_profiles(tmp_path, leader, leader, include_dbs=[database]).producer)
+    leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+
+    def beats() -> int:
+        leader.execute(f"INSERT INTO {database}.t VALUES ()")
+        return sum(isinstance(decode(record, "here").operation, Heartbeat) for record in read_topic(profile.topic))
+
+    with running(profile):
+        wait_until(lambda: beats() > 3, "it tells of it again and again", pause=0.001)
+
+
 def test_a_record_that_no_topic_takes_stops_the_producer_while_the_leader_is_silent(
     leader: Server, database: str, tmp_path: Path, failing: list[TopicError]
 ) -> None:
