@@ -22,7 +22,7 @@ from workloads import (
     insert_wide,
     prepare,
     update,
-)  # fmt: skip
+)
 
 from cdc_producer.profile import load_producer
 from docker.local.mysql_servers import LEADER, RELAXED, MySQLServer

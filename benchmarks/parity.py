@@ -24,7 +24,7 @@ def body(options: argparse.Namespace, bench: Bench) -> None:
     servers = Servers(
         bench.server("leader", 1, (*LEADER, *RELAXED)),
         bench.server("follower", 2, (*FOLLOWER, *RELAXED)),
-    )  # fmt: skip
+    )
     bench.say(f"PySpark {version('pyspark')}; writing {count(options.rows)} rows on both servers")
     fill(servers, options.rows)
     planted = plant(*servers, options.rows)

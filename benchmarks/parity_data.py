@@ -61,7 +61,7 @@ KINDS = (
     Kind("NULL and ''", _UPDATE("note = NULL"), _UPDATE("note = ''")),
     Kind("one ulp", _UPDATE("rate = 28806.56333333333"), _UPDATE("rate = 28806.563333333335")),
     Kind("pair", _UPDATE("flags = 11"), _UPDATE("flags = 12"), rows=2),
-)  # fmt: skip
+)
 
 
 def column_names() -> list[str]:

@@ -136,7 +136,7 @@ _CHECKS: dict[str, RightPayload] = {
     "JsonTyped": _object({"text": _text, "typed": _typed}),
     "Geometry": _base64,
     "Vector": _base64,
-}  # fmt: skip
+}
 
 
 def require_values(values: Sequence[Any]) -> None:

@@ -260,7 +260,7 @@ _WRITERS: dict[str, dict[type, Callable[[Any], str]]] = {
     "JsonTyped": {dict: json_typed},
     "Geometry": {str: blob},
     "Vector": {str: blob},
-}  # fmt: skip
+}
 
 
 def opened(value: Value) -> tuple[str, Any]:

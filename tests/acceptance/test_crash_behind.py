@@ -60,11 +60,11 @@ def test_each_transaction_is_applied_once(
             said = len(replication.consumer.stderr)
             replication.consumer.start()
             wait_until(
-                lambda said=said: "replaying" in replication.consumer.stderr[said:], "it applies",  # type: ignore[misc]
+                lambda said=said: "replaying" in replication.consumer.stderr[said:], "it applies",
                 alive=[replication.consumer],
             )  # fmt: skip
             wanted = replication.sequence() + random.randrange(SOME)
-            wait_until(lambda wanted=wanted: replication.sequence() > wanted, "it has applied some", pause=0.002)  # type: ignore[misc]
+            wait_until(lambda wanted=wanted: replication.sequence() > wanted, "it has applied some", pause=0.002)
             if random.random() < 0.3:
                 follower.kill()
                 follower.start()

@@ -103,7 +103,7 @@ def kill_on_the_way(program: Program, until: str, calls: int, progress: Callable
     for _ in range(3):
         before = progress()
         program.start(until=until, calls=calls)
-        wait_until(lambda before=before: progress() > before, "it works", alive=[program])  # type: ignore[misc]
+        wait_until(lambda before=before: progress() > before, "it works", alive=[program])
         program.kill()
         assert progress() < whole, "it was killed too late to prove anything"
 

@@ -69,7 +69,7 @@ class Busy:
                 f"DELETE FROM loose WHERE id = {1000 + (number * 7) % 50} LIMIT 1",
             ]
         for statement in statements:
-            cursor.execute(statement)  # type: ignore[attr-defined]
+            cursor.execute(statement)
         self._stopping.wait(HOT_PAUSE)
 
     def _lag(self) -> None:

@@ -109,7 +109,7 @@ def start_cluster(folder: Path, stack: ExitStack) -> str:
         log = folder / f"{role}.log"
         child = Child([program, f"{deploy}.{role}", *arguments, "--webui-port", "0"], log, env=SPARK)
         stack.callback(child.kill)
-        wait_until(lambda log=log, ready=ready: ready in log.read_text(), f"{role} is up", timeout=60)  # type: ignore[misc]
+        wait_until(lambda log=log, ready=ready: ready in log.read_text(), f"{role} is up", timeout=60)
     return address
 
 

@@ -73,7 +73,7 @@ OBJECTS = (
     "CREATE PROCEDURE twice () BEGIN SELECT 1; SELECT ';'; END",
     "CREATE EVENT cleaning ON SCHEDULE EVERY 1 DAY DO DELETE FROM parted WHERE id < 0",
     "CREATE TRIGGER writes BEFORE INSERT ON parent FOR EACH ROW SET NEW.code = UPPER(NEW.code)",
-)  # fmt: skip
+)
 
 
 def test_all_that_is_defined(copies: Copies, leader: Server, database: str) -> None:

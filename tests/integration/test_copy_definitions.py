@@ -18,7 +18,7 @@ TABLES = (
     "said (id INT PRIMARY KEY) COMMENT ' /*!50100 PARTITION BY HASH (id) */' PARTITION BY HASH (id)",
     "plain (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9) COLLATE latin1_bin, c CHAR(3) CHARACTER SET utf8mb4, d TEXT, e VARCHAR(9) DEFAULT 'COLLATE' NOT NULL)",
     "other (id INT PRIMARY KEY, a VARCHAR(9), g VARCHAR(20) AS (CONCAT(a, 'x')) STORED INVISIBLE, KEY (g)) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-)  # fmt: skip
+)
 #: a session that is not strict makes them
 EQUAL_VALUES = (
     "equal (id INT PRIMARY KEY, e ENUM('a', 'b', 'Ä') COLLATE latin1_swedish_ci DEFAULT 'b', s SET('x', 'X') NOT NULL, n VARCHAR(9), KEY (e, n(4)), UNIQUE (n), FULLTEXT (n))",

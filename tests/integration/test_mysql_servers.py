@@ -46,11 +46,11 @@ def test_client_programs_reach_the_server(own_server: StartServer) -> None:
     server = own_server()
     server.execute("CREATE DATABASE told_by_mysqlbinlog")
     run = {"capture_output": True, "text": True, "check": True, "timeout": 30}
-    said = subprocess.run([*server.client("mysql"), "-N", "-e", "SELECT 40 + 2"], **run).stdout  # type: ignore[call-overload]
+    said = subprocess.run([*server.client("mysql"), "-N", "-e", "SELECT 40 + 2"], **run).stdout
     assert said == "42\n"
     file = binlog_end(server).partition(":")[0]
     command = [*server.client("mysqlbinlog"), "--read-from-remote-server", file]
-    assert "told_by_mysqlbinlog" in subprocess.run(command, **run).stdout  # type: ignore[call-overload]
+    assert "told_by_mysqlbinlog" in subprocess.run(command, **run).stdout
 
 
 def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, leader: Server) -> None:

@@ -129,7 +129,7 @@ def careless(form: str, end: int | None = None) -> Callable[..., str]:
         (careless("QUOTE(TRIM({}))"), "VARCHAR(9)", "'a'"),
         (careless("FORMAT({}, 9)"), "DOUBLE", "0.1"),
     ],
-)  # fmt: skip
+)
 def test_a_hash_that_overlooks_something_is_not_trusted(
     row_text: Callable[..., str], column: str, value: str, parity: Parity, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ SAME = [
         "CREATE TABLE t (id int, a int, CONSTRAINT t_chk_1 CHECK (id > 0), CONSTRAINT t_chk_2 CHECK (a > _latin1'1'))",
         "CREATE TABLE t (id int, a int, CONSTRAINT t_chk_5 CHECK (a > _utf8mb4'1'), CONSTRAINT t_chk_1 CHECK (id > 0))",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("theirs", "ours"), SAME)

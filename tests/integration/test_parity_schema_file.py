@@ -81,7 +81,7 @@ def test_every_statement_stands_below_what_it_mends(
         f"-- view {database}.gone is missing on the follower",
         f"-- view {database}.above is missing on the follower",
         f"-- column {database}.t.b exists on the follower only",
-    }, text  # fmt: skip
+    }, text
     create(follower, database, "INSERT INTO t (id, a, b) VALUES (1, 2, 3)", "INSERT INTO gone VALUES (4)")
     apply_file(follower, tmp_path / "schema-repair.sql")
     apply_all(follower, write(leader, follower, database, tmp_path))

@@ -273,7 +273,7 @@ def test_a_reader_that_comes_while_the_topic_is_made(tmp_path: Path) -> None:
     """It finds no topic, or a whole one."""
     for number in range(150):
         path = tmp_path / f"{number}.topic"
-        maker = threading.Thread(target=lambda path=path: EmbeddedWriter(path).close())  # type: ignore[misc]
+        maker = threading.Thread(target=lambda path=path: EmbeddedWriter(path).close())
         maker.start()
         found = False
         while not found:

@@ -144,7 +144,7 @@ def tables(run: Run, anchors: dict[TableName, str]) -> Html:
 def _tables(results: list[TableResult], anchors: dict[TableName, str], name: str) -> Html:
     heads = head_row(
         "Table", "Verdict", "Proven different", "Where in the key space", ">Rows", ">On the follower", "Digest", ">Took"
-    )  # fmt: skip
+    )
     return scroll(name, tag("thead", heads), tag("tbody", *(_table(result, anchors) for result in results)))
 
 

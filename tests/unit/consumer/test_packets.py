@@ -19,7 +19,7 @@ REFUSED = b"\x0b\0\0\2\xff\x08\x04#HY000no"
 
 
 def reading(data: bytes) -> SimpleNamespace:
-    return SimpleNamespace(_rfile=io.BufferedReader(io.BytesIO(data)))  # type: ignore[type-var]
+    return SimpleNamespace(_rfile=io.BufferedReader(io.BytesIO(data)))
 
 
 def test_each_statement_is_answered_once() -> None:

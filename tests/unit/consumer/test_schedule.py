@@ -43,12 +43,12 @@ def test_it_allows_what_the_oracle_allows(turns: list[Turn], random: object) -> 
         if index < len(turns):
             allowed = schedule.may_start(turns[index])
             assert allowed == oracle(turns, index, ended)
-            if allowed and random.random() < 0.7:  # type: ignore[attr-defined]
+            if allowed and random.random() < 0.7:
                 running[index] = schedule.start(turns[index])
                 index += 1
                 continue
         if running:
-            chosen = random.choice(list(running))  # type: ignore[attr-defined]
+            chosen = random.choice(list(running))
             schedule.end(running.pop(chosen))
             ended.add(chosen)
 

@@ -54,7 +54,7 @@ def test_the_oldest_records_are_gone(log: EventLog, monkeypatch: pytest.MonkeyPa
     for number in range(4):
         log.add("db.t", NAMES, row(number))
         edges.append(position(log))
-    log._writer._db.execute("DELETE FROM batches WHERE first < 3")  # type: ignore[attr-defined]
+    log._writer._db.execute("DELETE FROM batches WHERE first < 3")
     with reading(log) as found:
         assert found.touched({TABLE: KEYS}, edges[3], edges[4], 1.0).keys == {TABLE: {("3",)}}
         with pytest.raises(HistoryError, match="does not reach back"):

@@ -112,7 +112,7 @@ def difference(**facts: object) -> Difference:
         "table": TABLE, "kind": "changed", "key": {"id": "1"}, "leader": row, "follower": row,
         "leader_hash": LEADERS, "follower_hash": FOLLOWERS, "evidence": EVIDENCE,
     }  # fmt: skip
-    return Difference(**{**whole, **facts})  # type: ignore[arg-type]
+    return Difference(**{**whole, **facts})
 
 
 def test_a_difference_becomes_a_change() -> None:

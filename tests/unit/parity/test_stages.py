@@ -61,7 +61,7 @@ def difference(
     one, other = (None if row is None else dict(zip(names, row, strict=True)) for row in (leader, follower))
     return Difference(
         TABLE, kind, {"id": "1"}, one, other, None, None, Evidence(proof, "", "", AFTER, "", 2), copies=copies
-    )  # fmt: skip
+    )
 
 
 def stage(

@@ -146,7 +146,7 @@ LEFT_OUT = {
     "its beginning altered": [(EventType.GTID, GTID), (ALTERED, BEGIN), (EventType.XID, bytes(8))],
     "not compressed": [(EventType.GTID, GTID), (EventType.TRANSACTION_PAYLOAD, b"\2\1\0\3\1\7\0nothing")],
     "cut": [(EventType.GTID, GTID), (EventType.QUERY, BEGIN[:12])],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", LEFT_OUT)

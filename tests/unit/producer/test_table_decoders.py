@@ -35,7 +35,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     def count(event: BinlogEvent, charsets: object) -> object:
         found.append(event.where())
-        return read_table_map(event, charsets)  # type: ignore[arg-type]
+        return read_table_map(event, charsets)
 
     monkeypatch.setattr(table_decoders, "read_table_map", count)
     yield found

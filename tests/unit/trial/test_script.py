@@ -82,7 +82,7 @@ def test_only_what_a_fault_needs_is_kept(needed: set[int], length: int) -> None:
     steps = [Step(FIRST, str(number).encode()) for number in range(length)]
 
     def shows(some: object) -> bool:
-        return needed <= {int(step.sql or b"") for step in some}  # type: ignore[attr-defined]
+        return needed <= {int(step.sql or b"") for step in some}
 
     assert first_faulty(steps, shows) == max(needed)
     assert [int(step.sql or b"") for step in shrink(steps, shows)] == sorted(needed)
