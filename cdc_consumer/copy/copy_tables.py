@@ -1,7 +1,8 @@
 """Writes the SQL of the tables on the follower that tell how far a copy has come.
 
 copy         one row for a topic: the phase, and once it is known the moment at which the copy ends
-copy_table   one for a table: its definition, and from where on the topic tells what its rows do not show
+copy_table   one for a table: its definition, and from where on the topic tells what its rows do not show; without a
+             definition one for what else the copy has made on the follower
 copy_range   one for a range of a table: its bounds, and how many rows it had once it is there
 copy_step    one for a statement that is left to do behind the rows
 copy_only    one for a table, or a database (a table without a name), of a copy that is not of everything; that of a

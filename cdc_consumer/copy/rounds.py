@@ -14,11 +14,12 @@ from datetime import datetime
 
 from cdc_consumer.copy import definitions, moment
 from cdc_consumer.copy.before.rights import refuse_followers_account, refuse_leaders_account
-from cdc_consumer.copy.before.servers import existing_databases, uses_gtids
+from cdc_consumer.copy.before.servers import uses_gtids
 from cdc_consumer.copy.before.unmet import tell_unmet
 from cdc_consumer.copy.beside.scope import CopyScope
 from cdc_consumer.copy.copy_tables import CopyTables, altered
 from cdc_consumer.copy.disturbed import Disturbed, table_begins
+from cdc_consumer.copy.made import make_databases, refuse_others
 from cdc_consumer.copy.moment import Ended
 from cdc_consumer.copy.profile import CopyProfile
 from cdc_consumer.copy.report.notes import CopyNotes
@@ -33,7 +34,6 @@ from cdc_consumer.follower.server import Server
 from cdc_consumer.parity.model import TableName
 from cdc_consumer.parity.rows.ranges import EVERYTHING, TableQueries
 from cdc_consumer.parity.rows.split import split
-from cdc_consumer.parity.schema import alters
 from cdc_consumer.parity.schema.read import read_schema
 from cdc_consumer.parity.schema.records import Schema, TableRecord
 from cdc_consumer.parity.servers.pair import LeaderConnection
@@ -41,7 +41,7 @@ from cdc_consumer.parity.servers.throttle import window_closes, window_opens
 from shared.errors import FollowerError, FollowerLinkError, LeaderError
 from shared.events import Position
 from shared.filters import DatabaseFilter
-from shared.mysql import quote_name, server_version, variables
+from shared.mysql import server_version, variables
 from shared.recovery import Stopping, sleep
 from shared.topic.walk import TopicWalk
 
@@ -107,6 +107,7 @@ class Rounds:
             stop = moment.wait_for_topic(walk, end, self._stopping)
             again = self._again(Disturbed(walk, self._server.facts, self._state.tables()), schema, defined, stop)
             if not (self._altered_here() or again):
+                refuse_others(self._writer, self._state, self._databases, schema)
                 self._settle(walk, schema, stop, end, gtids)
                 return
         raise LeaderError(
@@ -137,35 +138,29 @@ class Rounds:
     def _plan(self, schema: Schema, begins: Mapping[TableName, Position], defined: Position) -> None:
         """Make what is not on the follower as it is on the leader now, empty, and note its ranges."""
         definitions.refuse_uncopied(schema, self._version)
-        existing, planned = existing_databases(self._writer, self._databases), self._state.tables()
+        refuse_others(self._writer, self._state, self._databases, schema)
         self._writer.run(definitions.SESSION)
-        for gone in sorted(set(existing) - set(schema.databases)):
-            self._writer.run(f"DROP DATABASE {quote_name(gone)}")
-        for own, database in schema.databases.items():
-            step = alters.alter_database(database) if own in existing else alters.create_database(database)
-            self._writer.run(step.sql[0])
-        for name in planned:
-            if name not in schema.tables:
-                self._state.forget(name)
-                if name.database in schema.databases:
-                    self._writer.run(f"DROP TABLE IF EXISTS {name.sql}")
-        self._plan_tables(schema, planned, begins, defined)
+        make_databases(self._writer, self._state, self._databases, schema)
+        self._plan_tables(schema, begins, defined)
 
-    def _plan_tables(
-        self, schema: Schema, planned: Mapping[TableName, CopiedTable], begins: Mapping[TableName, Position],
-        defined: Position,
-    ) -> None:  # fmt: skip
-        for name, table in schema.tables.items():
-            known = planned.get(name)
-            if known is None or known.definition != definitions.definition_hash(table):
-                if known is not None:
-                    self._notes.note("again", str(name))
-                self._plan_table(table, begins[name], defined)
+    def _plan_tables(self, schema: Schema, begins: Mapping[TableName, Position], defined: Position) -> None:
+        planned = self._state.tables()
+        anew = [
+            table
+            for name, table in schema.tables.items()
+            if name not in planned or planned[name].definition != definitions.definition_hash(table)
+        ]
+        # all are dropped before one is made: a check, whose name is the only one in its database, may have moved
+        for table in anew:
+            if table.name in planned:
+                self._notes.note("again", str(table.name))
+            self._state.forget(table.name)
+            self._writer.run(f"DROP TABLE IF EXISTS {self._into(table.name).sql}")
+        for table in anew:
+            self._plan_table(table, begins[table.name], defined)
 
     def _plan_table(self, table: TableRecord, begin: Position, defined: Position) -> None:
         shape, name, into = definitions.shape(table), table.name, self._into(table.name)
-        self._state.forget(name)
-        self._writer.run(f"DROP TABLE IF EXISTS {into.sql}")
         made = definitions.create_table(replace(table, name=into), shape.key, self._check_names(table))
         definitions.run(self._writer.connection, made)
         size = self._profile.copy.range_rows

@@ -148,7 +148,7 @@ class CopyState:
         """Return the tables that are planned."""
         found = self._run(
             "SELECT db, name, definition, defined_file, defined_offset, begin_file, begin_offset, until_file,"
-            f" until_offset FROM {self._sql.table} WHERE {self.whose} ORDER BY db, name"
+            f" until_offset FROM {self._sql.table} WHERE {self.whose} AND definition <> '' ORDER BY db, name"
         )
         tables = {}
         for database, table, definition, *places in found:
@@ -174,9 +174,16 @@ class CopyState:
             f"INSERT INTO {self._sql.range} (topic, db, name, number, low, high, expected) VALUES {marks}",
         )
 
-    def forget(self, name: TableName) -> None:
-        """Let a table be planned again, before it is dropped."""
-        self._at_once(*self._forgotten(name))
+    def made(self) -> set[TableName]:
+        """Return what the follower may have of this copy, planned or not; a database is a table without a name."""
+        found = self._run(f"SELECT db, name FROM {self._sql.table} WHERE {self.whose}")
+        return {_name(database, name) for database, name in found}
+
+    def forget(self, name: TableName, *, there: bool = True) -> None:
+        """Let a table be planned again; while it is `there`, or will be in a moment, it is one of those `made`."""
+        mark = f"{self._sql.topic}, {literals.text(name.database)}, {literals.text(name.table)}"
+        noted = f"INSERT INTO {self._sql.table} VALUES ({mark}, '', '', 0, '', 0, '', 0)"
+        self._at_once(*self._forgotten(name), *([noted] if there else []))
 
     def _forgotten(self, name: TableName) -> list[str]:
         return [f"DELETE FROM {table} WHERE {self._sql.of(name)}" for table in (self._sql.table, self._sql.range)]

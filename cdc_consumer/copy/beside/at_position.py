@@ -112,7 +112,7 @@ class AtPosition(Rounds):
     def _plan(self, schema: Schema, begins: Mapping[TableName, Position], defined: Position) -> None:
         definitions.refuse_uncopied(schema, self._version)
         self._writer.run(definitions.SESSION)
-        self._plan_tables(schema, self._state.tables(), begins, defined)
+        self._plan_tables(schema, begins, defined)
 
     def _standing(self, walk: TopicWalk) -> Mark:
         return standing(self._writer, self._profile, walk)

@@ -53,7 +53,7 @@ def _give_up(writer: Writer, profile: CopyProfile) -> None:
 
 def drop_unfinished(writer: Writer, state: CopyState, profile: CopyProfile) -> None:
     """Drop the tables that such a copy has made beside those they are for."""
-    for name in state.tables() if state.only() else ():
+    for name in state.made() if state.only() else ():
         unfinished = built(name, profile.follower.system_database, profile.topic.name)
         writer.run(f"DROP TABLE IF EXISTS {unfinished.sql}")
 
