@@ -14,6 +14,7 @@ from cdc_consumer.sql.session import UTF8MB4
 from shared.errors import AuditError, ServerGoneError, UnsupportedError
 from shared.events import Position, Query
 from shared.mysql import quote_name
+from shared.recovery import Stopping
 from shared.statements.heads import Statement, read_statement
 from shared.topic.walk import TopicWalk, place
 
@@ -152,3 +153,15 @@ def table_begins(
         return dict.fromkeys(names, read)
     tables = {name: CopiedTable(name, "", read, read, read) for name in names}
     return Disturbed(walk, facts, tables).rows_show(defined)
+
+
+def altered_since(
+    walk: TopicWalk, facts: Facts, leader: LeaderConnection, table: CopiedTable, stopping: Stopping
+) -> bool:
+    """Tell whether a statement changed a table after its definition was read; its rows may fit that no more.
+
+    Waits until the topic tells. Raises Ended.
+    """
+    stop = moment.wait_for_topic(walk, leader.position(), stopping)
+    named, _ = Disturbed(walk, facts, {table.name: table}).redefined(table.defined, stop)
+    return bool(named)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from cdc_consumer.copy import definitions, moment
 from cdc_consumer.copy.before.rights import refuse_followers_account, refuse_leaders_account
@@ -18,7 +19,7 @@ from cdc_consumer.copy.before.servers import uses_gtids
 from cdc_consumer.copy.before.unmet import tell_unmet
 from cdc_consumer.copy.beside.scope import CopyScope
 from cdc_consumer.copy.copy_tables import CopyTables, altered
-from cdc_consumer.copy.disturbed import Disturbed, table_begins
+from cdc_consumer.copy.disturbed import Disturbed, altered_since, table_begins
 from cdc_consumer.copy.made import make_databases, refuse_others
 from cdc_consumer.copy.moment import Ended
 from cdc_consumer.copy.profile import CopyProfile
@@ -38,7 +39,7 @@ from cdc_consumer.parity.schema.read import read_schema
 from cdc_consumer.parity.schema.records import Schema, TableRecord
 from cdc_consumer.parity.servers.pair import LeaderConnection
 from cdc_consumer.parity.servers.throttle import window_closes, window_opens
-from shared.errors import FollowerError, FollowerLinkError, LeaderError
+from shared.errors import FollowerError, FollowerLinkError, LeaderError, TableMovedError
 from shared.events import Position
 from shared.filters import DatabaseFilter
 from shared.mysql import server_version, variables
@@ -101,7 +102,7 @@ class Rounds:
             self._notes.note("phase", "tables")
             self._plan(schema, table_begins(walk, self._server.facts, schema.tables, read, defined), defined)
             self._notes.note("phase", "rows")
-            self._copy_ranges(schema)
+            self._copy_ranges(schema, walk)
             self._notes.note("phase", "window")
             end, gtids = moment.executed(self._leader, gtids=uses_gtids(self._server, self._leader))
             stop = moment.wait_for_topic(walk, end, self._stopping)
@@ -157,7 +158,10 @@ class Rounds:
             self._state.forget(table.name)
             self._writer.run(f"DROP TABLE IF EXISTS {self._into(table.name).sql}")
         for table in anew:
-            self._plan_table(table, begins[table.name], defined)
+            try:
+                self._plan_table(table, begins[table.name], defined)
+            except TableMovedError:
+                self._forget({table.name})
 
     def _plan_table(self, table: TableRecord, begin: Position, defined: Position) -> None:
         shape, name, into = definitions.shape(table), table.name, self._into(table.name)
@@ -168,7 +172,7 @@ class Rounds:
         copied = CopiedTable(name, definitions.definition_hash(table), defined, begin, begin)
         self._state.plan(copied, [(part, table.rows // len(parts)) for part in parts])
 
-    def _copy_ranges(self, schema: Schema) -> None:
+    def _copy_ranges(self, schema: Schema, walk: TopicWalk) -> None:
         """Copy the ranges that are open, in the hours that the profile names."""
         while tasks := self._tasks(schema):
             window = self._profile.limits.window
@@ -180,7 +184,7 @@ class Rounds:
                 sleep((opens - datetime.now()).total_seconds(), self._stopping)
             else:
                 self._progress.begin(self._state.counts(), tasks)
-                self._runner.run(tasks, self._setup(closes.timestamp()), self._heard, self._tick)
+                self._runner.run(tasks, self._setup(closes.timestamp()), partial(self._heard, walk), self._tick)
             if self._stopping():
                 raise Ended
 
@@ -200,16 +204,16 @@ class Rounds:
             logger.info("local_infile is OFF on the follower: rows are copied by INSERT, which takes longer")
         return CopySetup(self._profile, tuple(self._server.settings.items()), local, until)
 
-    def _heard(self, copied: Copied) -> None:
+    def _heard(self, walk: TopicWalk, copied: Copied) -> None:
         if copied.gone:
             raise FollowerLinkError(copied.error)
-        if copied.error and not copied.moved:
-            raise FollowerError(copied.error)
-        if copied.moved:
-            # it was altered since it was read: the topic will tell, and the table is copied once more
+        if copied.error:
+            known = self._state.tables().get(name := copied.task.shape.name)
+            facts, stopping = self._server.facts, self._stopping
+            if not (copied.moved or known is None or altered_since(walk, facts, self._leader, known, stopping)):
+                raise FollowerError(copied.error)
             logger.info("%s", copied.error)
-            self._notes.note("again", str(copied.task.shape.name))
-            self._state.forget(copied.task.shape.name)
+            self._forget({name}, "is not what it was")
             return
         self._progress.heard(copied)
         if self._stopping():

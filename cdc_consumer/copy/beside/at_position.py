@@ -83,7 +83,7 @@ class AtPosition(Rounds):
             self._notes.note("phase", "tables")
             self._plan(schema, table_begins(walk, self._server.facts, schema.tables, read, defined), defined)
             self._notes.note("phase", "rows")
-            self._copy_ranges(schema)
+            self._copy_ranges(schema, walk)
             self._notes.note("phase", "window")
             stop = moment.wait_for_topic(walk, self._leader.position(), self._stopping)
             self._refuse_altered(walk, mark, stop)
