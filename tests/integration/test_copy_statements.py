@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fix_copy import Copies, Copying
+from fix_copy import MODULE, Copies, Copying
 from kit.helpers import wait_until
+from kit.programs import Program
 
 from docker.local.mysql_servers import Server
 
@@ -19,16 +20,16 @@ SCHEMA, TASKS, RANGES = ("Rounds._read_schema", 2), ("Rounds._tasks", 1), ("Roun
 
 
 @contextmanager
-def still_behind(copy: Copying, point: tuple[str, int], *arguments: str) -> Iterator[None]:
-    """Start a copy that stands still behind this call of a function, meanwhile; then it must go on to its end."""
+def still_behind(copy: Copying, point: tuple[str, int], *arguments: str, status: int = 0) -> Iterator[None]:
+    """Start a copy that stands still behind this call of a function, meanwhile; then it must end with this status."""
     function, calls = point
-    program = copy.program.start(until=f"cdc_consumer.copy.rounds:{function}", calls=calls)
+    program = Program(MODULE, copy.profile, *arguments).start(until=f"cdc_consumer.copy.rounds:{function}", calls=calls)
     try:
         stat = Path(f"/proc/{program.pid}/stat")
         wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it stands still", alive=[program])
         yield
         os.kill(program.pid, signal.SIGCONT)
-        assert program.wait() == 0, program.stderr
+        assert program.wait() == status, program.stderr
     finally:
         program.kill()
 
@@ -69,6 +70,25 @@ def test_tables_that_change(copies: Copies, leader: Server, database: str, point
         question = f"SHOW CREATE TABLE {database}.{name}"
         assert copy.follower.execute(question) == leader.execute(question)
     leader.execute("CREATE TABLE t0 (a INT PRIMARY KEY)", "CREATE TABLE t1 (a INT PRIMARY KEY)", database=database)
+    copy.follow()
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE t", "RENAME TABLE t TO u"], ids=["dropped", "renamed"])
+def test_a_table_that_goes_while_it_is_copied_anew(
+    copies: Copies, leader: Server, database: str, statement: str
+) -> None:
+    """What was made for it beside the follower's own tables goes too."""
+    leader.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+    copy = copies()
+    copy.copy()
+    leader.execute(f"INSERT INTO {database}.t VALUES (1), (2)")
+    copy.follow()
+    assert copy.replication.consumer.stop() == 0
+    system = copy.replication.system_database
+    before = tables(copy.follower, system)
+    with still_behind(copy, TASKS, "--tables", f"{database}.t", status=1):
+        leader.execute(statement, database=database)
+    assert tables(copy.follower, system) == before
     copy.follow()
 
 
