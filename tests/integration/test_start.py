@@ -48,7 +48,9 @@ def test_a_gtid_set_leaves_out_what_it_contains(leader: Server, database: str, t
     create_databases(leader, database, 1, 2)
     leader.execute(
         "SET SESSION binlog_row_value_options = PARTIAL_JSON", "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
-        """INSERT INTO t VALUES (1, '{"a": 1}')""", "UPDATE t SET j = JSON_SET(j, '$.a', 2)", database=f"{database}1",
+        """INSERT INTO t VALUES (1, '{"a": 1}')""", "UPDATE t SET j = JSON_SET(j, '$.a', 2)",
+        f"CREATE DATABASE {database}_outside", f"CREATE TABLE {database}_outside.t (id INT)",
+        f"DROP TABLE t, {database}_outside.t", database=f"{database}1",
     )  # fmt: skip
     leader.execute("SET gtid_next = 'AUTOMATIC:loaded'", f"CREATE DATABASE {database}3", "SET gtid_next = 'AUTOMATIC'")
     loaded = str(leader.value("SELECT @@GLOBAL.gtid_executed"))
