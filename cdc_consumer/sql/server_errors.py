@@ -21,6 +21,8 @@ FULL = frozenset({3, 20, 1021, 1026, 1114})
 READ_ONLY = frozenset({1290, 1836})
 #: limits of the server or the account: of a transaction's size in the binlog, of connections, of what is asked an hour
 LIMITED = frozenset({1197, 1203, 1226})
+#: the account may not: a database, a table, a column, a routine, or what needs a privilege of the whole server
+DENIED = frozenset({1044, 1142, 1143, 1227, 1370})
 
 
 def translate(error: Exception, about: Any, remedy: str = "") -> FollowerError:
@@ -44,6 +46,11 @@ def translate(error: Exception, about: Any, remedy: str = "") -> FollowerError:
         )
     if number == 1153:
         return FollowerError(f"{doing}{words}; raise max_allowed_packet on the follower and start again")
+    if number in DENIED:
+        return FollowerError(
+            f"{doing}the consumer's user of the follower lacks a privilege: {words}; grant it there (README lists"
+            " them all) and start again"
+        )
     if number in LIMITED:
         return FollowerError(f"{doing}the follower has a limit: {words}; raise it there and start again")
     if number in FULL:

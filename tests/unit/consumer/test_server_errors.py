@@ -14,7 +14,7 @@ from shared.errors import DivergedError, FollowerBusyError, FollowerError
     [
         (1062, DivergedError, True), (1105, FollowerError, True),
         # these are not about the transaction that meets them
-        (1197, FollowerError, False), (1203, FollowerError, False), (1226, FollowerError, False),
+        (1142, FollowerError, False), (1227, FollowerError, False), (1197, FollowerError, False), (1203, FollowerError, False), (1226, FollowerError, False),
         (1205, FollowerBusyError, False), (1781, FollowerBusyError, False), (1114, FollowerError, False),
     ],
 )  # fmt: skip
