@@ -32,7 +32,7 @@ class Touched:
 
 
 class Written(NamedTuple):
-    """Tells what one operation of the topic may have written."""
+    """Tells what one record of the topic may have written."""
 
     offset: int
     #: where its binlog event starts

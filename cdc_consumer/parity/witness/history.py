@@ -183,13 +183,15 @@ class History:
         return self._before(position)
 
     def written(self, start: int) -> Iterator[Written]:
-        """Yield what each operation from this offset up to where the topic ends now may have written."""
+        """Yield what each record from this offset up to where the topic ends now tells that was written."""
         tables = self._readers.keys() | self._below.keys()
         for entry in self._topic.walk(start, self._topic.next_offset()):
             operation = self._operation(entry, tables)
-            if isinstance(operation, Query):
+            if operation is None:
+                yield Written(entry.offset, entry.place)
+            elif isinstance(operation, Query):
                 yield Written(entry.offset, entry.place, frozenset(operation.writes))
-            elif operation is not None:
+            else:
                 table = _table(operation)
                 keys = [key for key, _ in self._written(operation)] if table in self._readers else []
                 yield Written(entry.offset, entry.place, frozenset(), table, keys, self._below.get(table, ()))
