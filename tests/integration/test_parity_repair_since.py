@@ -116,6 +116,23 @@ def test_what_was_written_before_the_file_was_is_left_out_of_it(
     running.same()
 
 
+def test_a_repair_tells_what_it_did_not_try(running: Replication, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, left = conclude._write_differences, [1]
+
+    def moving(*given: Any) -> Any:
+        if left:
+            left.pop()
+            running.play("UPDATE flag SET done = 1 WHERE id = 1")
+            running.catch_up()
+        return written(*given)
+
+    monkeypatch.setattr(conclude, "_write_differences", moving)
+    repaired = parity_of(running, [running.database]).audit("--repair")
+    assert repaired.run["run"]["repair"] == "3 rows repaired, 1 not tried, for what repair.sql says"
+    assert repaired.status == 0, "the row that was not tried is right now"
+    running.same()
+
+
 def test_without_a_topic(damaged: Parity, monkeypatch: pytest.MonkeyPatch) -> None:
     file = file_of(damaged.audit())
     forward = f"UPDATE {damaged.system_database}.position SET sequence = sequence + 1"

@@ -103,7 +103,12 @@ def _repair(plan: AuditPlan, state: State, tools: Tools, proof: Proof) -> str:
 
 def _told(result: RepairResult) -> str:
     told = f"{result.repaired} rows repaired"
-    for number, what in ((result.moved, "moved meanwhile"), (result.failed, "could not be repaired")):
+    refused = sum(result.refused.values())
+    for number, what in (
+        (result.moved, "moved meanwhile"),
+        (result.failed, "could not be repaired"),
+        (refused, "not tried, for what repair.sql says"),
+    ):
         told += f", {number} {what}" if number else ""
     return told
 
