@@ -130,6 +130,26 @@ def test_ddl_during_the_read(leader: Server, database: str, ddl: str, monkeypatc
     assert found == schema_of(leader, database)
 
 
+def test_a_check_that_moves_during_the_read(leader: Server, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in one table or in the other: a copy could not make both."""
+    create(leader, database, "CREATE TABLE a (n int, CONSTRAINT ck CHECK (n > 0))", "CREATE TABLE b (n int)")
+    show_create, waiting = (
+        read._show_create,
+        ["ALTER TABLE b ADD CONSTRAINT ck CHECK (n > 0)", "ALTER TABLE a DROP CHECK ck"],
+    )
+
+    def before_ddl(connection: Connection, kind: str, name: TableName) -> dict[str, object]:
+        shown = show_create(connection, kind, name)
+        while waiting:
+            create(leader, database, waiting.pop())
+        return shown
+
+    monkeypatch.setattr(read, "_show_create", before_ddl)
+    found = schema_of(leader, database)
+    assert not waiting
+    assert found == schema_of(leader, database)
+
+
 def test_a_schema_that_never_rests(leader: Server, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     create(leader, database, "CREATE TABLE t (a int)")
     show_create, names = read._show_create, iter("bcdefgh")

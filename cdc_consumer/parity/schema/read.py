@@ -162,6 +162,10 @@ def _tables(connection: Connection, where: str) -> dict[TableName, TableRecord]:
         name = TableName(database, table)
         create = read_create_table(_show_create(connection, "TABLE", name)["Create Table"])
         found[name] = _table(name, facts, columns[name], keys[name], create)
+    # a check's name is the only one in its database: where two tables have it, it has moved from one to the other
+    checks = [(name.database, each.name) for name in found for each in found[name].constraints if each.kind == "check"]
+    if len(checks) != len(set(checks)):
+        raise _Changed
     return found
 
 
