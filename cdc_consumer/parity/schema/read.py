@@ -103,7 +103,7 @@ def _undisturbed(read: Callable[[], T], what: str) -> T:
             return read()
         except _Changed:
             continue
-    raise AuditError(f"{what} was altered during each of {ATTEMPTS} attempts to read it; run the audit when it rests")
+    raise AuditError(f"{what} was altered during each of {ATTEMPTS} attempts to read it; run this again when it rests")
 
 
 def _read_schema(connection: Connection, databases: Container[str], named: Collection[str]) -> Schema:
