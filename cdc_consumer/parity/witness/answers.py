@@ -9,6 +9,12 @@ from typing import Literal, NamedTuple
 
 from cdc_consumer.parity.model import Key, KeyEvent, TableName
 from cdc_consumer.parity.witness.row_keys import Literals
+from shared.events import Query
+
+
+def databases(query: Query) -> frozenset[str]:
+    """Return those a statement writes, also as a server that keeps all names in lower case calls them."""
+    return frozenset(query.writes) | {name.lower() for name in query.writes}
 
 
 class Unknown(Enum):

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from cdc_consumer.parity.model import Key, KeyEvent, Shape, TableName
 from cdc_consumer.parity.servers.connection import Select
 from cdc_consumer.parity.servers.identity import require_leaders_topic
-from cdc_consumer.parity.witness.answers import UNKNOWN, Touched, Trace, Traces, Unknown, Written
+from cdc_consumer.parity.witness.answers import UNKNOWN, Touched, Trace, Traces, Unknown, Written, databases
 from cdc_consumer.parity.witness.row_keys import KeyIndex, Literals, RowReader, certain, changes
 from shared.errors import EventError, HistoryError
 from shared.events import Event, Heartbeat, Position, Query, Rows, Value
@@ -94,7 +94,7 @@ class History:
         for entry in entries:
             operation = self._operation(entry, tables) if low <= entry.place < high else None
             if isinstance(operation, Query):
-                ddl.update(operation.writes)
+                ddl.update(databases(operation))
             elif operation is not None:
                 table = _table(operation)
                 for key, _ in self._written(operation) if table in indexes else ():
@@ -122,7 +122,7 @@ class History:
             told = _key_event(event, entry.offset)
             if isinstance(event.operation, Query):
                 if event.operation.sql[:6].upper() != b"CREATE":
-                    statements.update(dict.fromkeys(event.operation.writes, told))
+                    statements.update(dict.fromkeys(databases(event.operation), told))
             elif isinstance(event.operation, Rows):
                 table = _table(event.operation)
                 for key, before, after in self._traced(event.operation, indexes[table]):
@@ -165,7 +165,7 @@ class History:
             operation = self._operation(entry, tables)
             if isinstance(operation, Query):
                 for table, index in indexes.items():
-                    if table.database in operation.writes:
+                    if table.database in databases(operation):
                         found[table] = dict.fromkeys(index.keys, UNKNOWN)
             elif operation is not None:
                 table = _table(operation)
@@ -190,7 +190,7 @@ class History:
             if operation is None:
                 yield Written(entry.offset, entry.place)
             elif isinstance(operation, Query):
-                yield Written(entry.offset, entry.place, frozenset(operation.writes))
+                yield Written(entry.offset, entry.place, databases(operation))
             else:
                 table = _table(operation)
                 keys = [key for key, _ in self._written(operation)] if table in self._readers else []
@@ -204,7 +204,7 @@ class History:
         for entry in self._topic.walk(self._at_sequence(sequence), self._topic.next_offset()):
             operation = self._operation(entry, self._readers)
             if isinstance(operation, Query):
-                ddl.update(operation.writes)
+                ddl.update(databases(operation))
             elif operation is not None:
                 table = _table(operation)
                 for known, _ in self._written(operation):

@@ -173,3 +173,15 @@ def test_finding_a_position_reads_a_logarithm_of_the_topic(log: EventLog, monkey
             TABLE: {("598",)}
         }
     assert len(heads) < 150
+
+
+def test_a_statement_that_names_the_database_in_capitals(tmp_path: Path) -> None:
+    """A server that keeps all names in lower case may write them so."""
+    log = EventLog(tmp_path)
+    log.heartbeat()
+    before = position(log)
+    log.ddl("TRUNCATE", TABLE.database.upper())
+    log.heartbeat()
+    with reading(log) as found:
+        assert found.touched({TABLE: KEYS}, before, position(log), 1.0).keys[TABLE] == set(KEYS)
+        assert any(TABLE.database in written.databases for written in found.written(found.begin(before)))
