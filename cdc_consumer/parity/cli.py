@@ -50,7 +50,8 @@ EPILOG = """A profile:
   window = "22:00-06:00"
 
 The user of the leader needs: GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON flvDb.* and GRANT REPLICATION CLIENT,
-SHOW_ROUTINE ON *.*; the one of the follower the same but for REPLICATION CLIENT, and SELECT ON fluvio_cdc.*.
+SHOW_ROUTINE ON *.*; the one of the follower the same but for REPLICATION CLIENT, and SELECT ON fluvio_cdc.*. With
+exclude_dbs both need SHOW DATABASES ON *.*, too.
 
 The consumer should be running: rows that differ are judged when it has caught up with what the leader showed.
 On a cluster: spark-submit --master spark://host:7077 cdc_consumer/parity/job.py PROFILE
