@@ -62,9 +62,14 @@ def test_tables_that_change(copies: Copies, leader: Server, database: str, point
     leader.execute(f"CREATE DATABASE {database}", f"USE {database}", *(f"CREATE TABLE {each}" for each in TABLES))
     for table in TABLES:
         leader.execute(f"INSERT INTO {table.split()[0]} (id) VALUES (1), (2)", database=database)
-    copy = copies(limits={"connections": 1})
+    old, new = f"{database}_old", f"{database}_new"
+    leader.execute(f"CREATE DATABASE {old}", f"CREATE TABLE {old}.t (id INT PRIMARY KEY)")
+    copy = copies(others=[old, new], limits={"connections": 1})
     with still_behind(copy, point):
         leader.execute(*STATEMENTS, database=database)
+        leader.execute(f"DROP DATABASE {old}", f"CREATE DATABASE {new}", f"CREATE TABLE {new}.t (id INT PRIMARY KEY)")
+    databases = {name for (name,) in copy.follower.execute("SHOW DATABASES")}
+    assert old not in databases and tables(copy.follower, new) == [("t",)]
     assert tables(copy.follower, database) == tables(leader, database)
     for (name,) in tables(leader, database):
         question = f"SHOW CREATE TABLE {database}.{name}"
