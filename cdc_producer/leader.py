@@ -188,7 +188,8 @@ class LeaderConsole:
         if purged or int(first.rpartition(".")[2]) > 1:
             raise BinlogPurgedError(
                 f"the oldest binlog of leader {self.leader} is {first} and earlier changes are purged, so a follower"
-                " cannot be built from it alone: load a dump of the leader into the follower and set database.start to"
+                ' cannot be built from it alone: set database.start to "copy" and fill the follower with cdc-copy; or'
+                " load a dump of the leader into the follower and set database.start to"
                 f' the GTID set or position of the dump, or to "{first}:{FIRST_OFFSET}" if the follower has the rest'
             )
         return Resume(Position(first, FIRST_OFFSET))

@@ -123,8 +123,9 @@ def read_table_map(event: BinlogEvent, charsets: Charsets) -> TableMap:
     if len(metadata.names) != count:
         raise UnsupportedError(
             f"table map of {database}.{table} at {event.where()} has no column names: binlog_row_metadata was not FULL"
-            " when it was written; SET PERSIST binlog_row_metadata = FULL, load the follower anew and start after this"
-            f" point; or {way_past(event.where())}"
+            " when it was written; run on the leader: SET PERSIST binlog_row_metadata = FULL; FLUSH BINARY LOGS; then"
+            ' give the profiles a topic of another name, with start = "copy", and load the follower anew; or'
+            f" {way_past(event.where())}"
         )
     columns = tuple(_columns(basics, metadata, charsets))
     return TableMap(database, table, columns, tuple(columns[index].name for index in metadata.key))
