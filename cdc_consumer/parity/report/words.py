@@ -142,7 +142,7 @@ def reasons(run: Run, tally: Tally) -> list[str]:
     if unknown := sum(cause.rows for cause in tally.causes if not cause.name):
         found.append(f"{count(unknown, 'row')} {'follows' if unknown == 1 else 'follow'} {NO_PATTERN}.")
     found += _open_ends(run)
-    late = run.rounds[0].suspects if run.rounds else 0
+    late = run.rounds[0].suspects - sum(each.proven for each in run.rounds) if run.rounds else 0
     if run.verdict == "equal" and late:
         found.append(f"{count(late, 'row')} differed at first and {'was' if late == 1 else 'were'} merely late.")
     if not run.tables:

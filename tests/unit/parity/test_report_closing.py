@@ -13,7 +13,7 @@ from kit.report_strategies import any_run
 from cdc_consumer.parity.differences import FILE, write_difference
 from cdc_consumer.parity.report.closing import LINES, closing
 from cdc_consumer.parity.report.write import write_report
-from cdc_consumer.parity.run_model import Run
+from cdc_consumer.parity.run_model import Round, Run
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
@@ -56,6 +56,11 @@ def test_the_schema_is_repaired_before_the_rows(tmp_path: Path) -> None:
     )
     (tmp_path / "schema-repair.sql").unlink()
     assert closing(different_run(), tmp_path)[-1] == "Next: open the report and find what failed."
+
+
+def test_what_was_repaired_was_not_late(tmp_path: Path) -> None:
+    run = equal_run(rounds=[Round(1, 3.1, 42, 37, 5, 0, 2.0), Round(2, 6.2, 5, 5, 0, 0, 2.1)])
+    assert "  37 rows differed at first and were merely late." in closing(run, tmp_path)
 
 
 def test_equal_is_said_in_one_line(tmp_path: Path) -> None:
