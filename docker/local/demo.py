@@ -207,6 +207,7 @@ class Demo:
             script.write_text(f'#!/bin/sh\nexec {shlex.join(server.client("mysql"))} "$@"\n')
             script.chmod(0o755)
             print(f"  {script} {DATABASE}")
+        print(f"  {Path(sys.executable).with_name('cdc-topic')} {self.folder / 'producer_profile.toml'} --cut")
         with contextlib.suppress(KeyboardInterrupt):
             self.watch()
         interrupts.seen = False
