@@ -200,8 +200,8 @@ class ReplicationConnection:
                     f"leader {self.leader}: another replica took this producer's place: {text} ({number})"
                 )
             return BinlogPurgedError(
-                f"leader {self.leader} cannot give its binlog from where the topic ends: {text} ({number});"
-                " load the follower anew and start an empty topic there"
+                f"leader {self.leader} cannot give its binlog from where the topic ends, or where database.start says:"
+                f" {text} ({number}); load the follower anew and start an empty topic where a binlog event begins"
             )
         error = MySQLError(number, text)
         return self._named(error) if error_number(error) else LeaderError(text)

@@ -57,16 +57,17 @@ then as they were at the follower's own position; a table that a statement has a
 
 --add DATABASE brings one more database to a pair that runs, in this order: name it in include_dbs of cdc-producer's
 profile and restart that; let cdc-consumer run as it is for some seconds, and stop it; run this, with the database
-in [filters]; name it in the consumer's profile, and start it.
+in its [filters] too; name it in the consumer's profile, and start it.
 
 On a cluster: spark-submit --master spark://host:7077 cdc_consumer/copy/job.py PROFILE
 
-Asked to stop before the copy is whole, it ends with status 1, and with 130 when it is asked once more."""
+exit status: 0 done, 1 a named error (one line on standard error) or asked to stop before the copy is whole, 2 usage or
+a bad profile, 3 a bug in this program (please report the traceback), 130 asked to stop once more"""
 
 
 def main(arguments: Sequence[str] | None = None, *, spark: bool = False) -> int:
     """Run the program; returns the exit status. With `spark` its tasks are Spark's."""
-    parser = program.parser(NAME, DESCRIPTION, f"{EPILOG}\n\n{program.EXIT_STATUS}")
+    parser = program.parser(NAME, DESCRIPTION, EPILOG)
     parser.add_argument(
         "--replace", action="store_true", help="drop what the follower has, and copy anew; asks on a terminal"
     )

@@ -113,7 +113,8 @@ def refuse_shared_gtids(connection: Connection, database: str, topic: str) -> No
             return
     raise FollowerError(
         f"the follower takes {other} under the leader's GTIDs already, and of a transaction that is in both only the"
-        " first part would be applied: set gtids = false under [apply] in the profiles of all its consumers; or, when"
+        " first part would be applied: look whether [topic] has the right name; for several topics set gtids = false"
+        " under [apply] in the profiles of all its consumers; or, when"
         f" that topic is no longer applied there, run on the follower: DELETE FROM {position} WHERE topic = {whose}"
     )
 

@@ -101,9 +101,9 @@ def probe(connection: Connection, sql: str, privilege: str) -> None:
             raise
         ((account,),) = rows(connection, "SELECT CURRENT_USER()")
         user = quote_account(*account.rsplit("@", 1))
+        where = connection.unix_socket or f"{connection.host}:{connection.port}"
         raise FollowerError(
-            f"user {user} of the follower lacks the privilege {privilege};"
-            f" run on it: GRANT {privilege} ON *.* TO {user}"
+            f"user {user} of {where} lacks the privilege {privilege}; run on it: GRANT {privilege} ON *.* TO {user}"
         ) from None
 
 

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    profile = "the TOML file of a cdc-producer, cdc-consumer or cdc-parity"
+    profile = "the TOML file of a cdc-producer, cdc-consumer, cdc-copy or cdc-parity"
     parser = program.parser("cdc-topic", DESCRIPTION, EXAMPLES, profile)
     start = parser.add_mutually_exclusive_group()
     start.add_argument("-B", "--beginning", action="store_true", help="start at the oldest record (the default)")

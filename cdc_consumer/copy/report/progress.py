@@ -63,7 +63,10 @@ class CopyProgress:
             self._left[task.shape.name] += task.expected
             self._ranges[task.shape.name] += 1
         if tasks:
-            logger.info("copying %d ranges of %d tables, about %d rows", len(tasks), len(self._ranges), self._all)
+            logger.info(
+                "copying %s of %s; about %d rows in all", count(len(tasks), "range"), count(len(self._ranges), "table"),
+                self._all,
+            )  # fmt: skip
 
     def heard(self, copied: Copied) -> None:
         """Note that a range is there."""
