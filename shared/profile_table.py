@@ -74,19 +74,24 @@ def _build(table: dict[str, Any], kind: type[T], prefix: str) -> T:
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for key in table:
         if key not in fields:
-            raise ProfileError(f"unknown key {prefix}{_cut(key)}; known here: {', '.join(fields)}")
+            raise ProfileError(f"unknown key {prefix}{_cut(key)}; known here: {', '.join(fields)}{_whose(prefix)}")
     values: dict[str, Any] = {}
     for name, field in fields.items():
         if name in table:
             values[name] = _convert(table[name], hints[name], prefix + name)
         elif field.default is dataclasses.MISSING:
             if dataclasses.is_dataclass(hints[name]):
-                raise ProfileError(f"missing table [{prefix}{name}]")
-            raise ProfileError(f"missing key {prefix}{name}")
+                raise ProfileError(f"missing table [{prefix}{name}]{_whose(prefix)}")
+            raise ProfileError(f"missing key {prefix}{name}{_whose(prefix)}")
     built = kind(**values)
     built.check(prefix)
     built.check_given(table.keys(), prefix)
     return built
+
+
+def _whose(prefix: str) -> str:
+    """What else may be wrong where a whole table or a key outside of all tables is: the programs differ in these."""
+    return "" if prefix else "; or is it the profile of another program?"
 
 
 def _convert(value: Any, hint: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from shared.errors import ProfileError
 
 #: what to replace in CONSUMER, by what, and what the error must say besides the file
 BAD_CONSUMERS = [
-    ("[database]", 'mysql_resource_name = "mysql-srv1"\n[database]', "unknown key mysql_resource_name"),
+    ("[database]", 'mysql_resource_name = "mysql-srv1"\n[database]', "is it the profile of another program?"),
     ('user = "fluvio"', 'user = "fluvio"\nstart = "latest"', "unknown key database.start"),
     (
         'user = "fluvio"',
