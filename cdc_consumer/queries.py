@@ -86,8 +86,7 @@ class QueryReplay:
         return filled
 
     def _takes_part(self, reading: QueryReading) -> bool:
-        # where the leader folds names, the event has them as they are stored
-        inside, outside = self._databases.split(reading.query.writes or reading.statement.databases)
+        inside, outside = self._databases.split(reading.statement.databases)
         if inside and outside:
             raise FollowerError(
                 f"{reading.about} writes databases of which some take part in replication ({', '.join(inside)}) and"
@@ -100,7 +99,7 @@ class QueryReplay:
 
     def _takes_tables(self, reading: QueryReading) -> bool:
         """Tell whether the tables that a statement writes take part; true of one that writes none."""
-        takes, refusal = self._databases.takes_statement(reading.statement, self._facts.lower_case_table_names != 0)
+        takes, refusal = self._databases.takes_statement(reading.statement, self._facts.folds)
         if refusal:
             raise FollowerError(
                 f"{reading.about} {refusal}; change the filters, {WAY_PAST} (with --instead FILE for a part of it)"
@@ -109,11 +108,10 @@ class QueryReplay:
 
     def _refuse_references(self, reading: QueryReading) -> None:
         """Refuse a foreign key to a table outside the filter, a union with it, or its likeness: it is not ours."""
-        folds = self._facts.lower_case_table_names != 0
         ((own, _), *_) = reading.statement.targets
         named = [(database or own, table) for database, table in reading.references]
         _, outside = self._databases.split_tables(
-            (database.lower(), table.lower()) if folds else (database, table) for database, table in named
+            (database.lower(), table.lower()) if self._facts.folds else (database, table) for database, table in named
         )
         if outside:
             raise FollowerError(
@@ -223,7 +221,7 @@ class QueryReplay:
 
     def _filled_table(self, step: Step, reading: QueryReading, empty: bytes, raw: bool) -> FilledTable | None:
         """The table as it may be filled; None where it is there already, or its rows may go by SQL."""
-        (place,) = reading.statement.folded(self._facts.lower_case_table_names != 0).targets
+        (place,) = reading.statement.targets
         if not self._worker.takes_changes or table_exists(self._worker.ask, place):
             return None
         if step.last:
@@ -249,7 +247,7 @@ class QueryReplay:
                 "made outside of the follower's binlog: the table of %s; a replica of the follower needs a copy",
                 reading.about,
             )
-        (place,) = statement.folded(self._facts.lower_case_table_names != 0).targets
+        (place,) = statement.targets
         made = MadeTable(worker, step.event.sequence, place, hidden)
         made.announce()
         try:

@@ -51,7 +51,7 @@ def read_query(query: Query, sequence: int, facts: Facts) -> QueryReading:
         settings = of_query(query.session)
         sql_mode = query.session.get("sql_mode", 0)
         charset = facts.charsets[query.session.get("character_set_client", int(UTF8MB4))]
-        statement = read_statement(query.sql, sql_mode, query.database, charset, facts.number)
+        statement = read_statement(query.sql, sql_mode, query.database, charset, facts.number).folded(facts.folds)
         rewrite = ADDITIONS.get((statement.verb, statement.kind))
         sql = query.sql if rewrite is None else rewrite(query, Tokens(query.sql, sql_mode, charset))
         reaching = ""
@@ -80,14 +80,13 @@ def read_query(query: Query, sequence: int, facts: Facts) -> QueryReading:
             f"{about} is not run: with {reaching} it reaches beyond the table it names, and no producer publishes such"
             " a statement"
         )
-    _require_agreement(query, statement, about)
+    _require_agreement(query, statement, about, facts.folds)
     return QueryReading(query, sql, statement, settings, references, about)
 
 
-def _require_agreement(query: Query, statement: Statement, about: str) -> None:
+def _require_agreement(query: Query, statement: Statement, about: str, folds: bool) -> None:
     """Refuse a Query whose event and whose text write other databases."""
-    folds = query.session.get("lower_case_table_names", 0) != 0
-    told, read = ({name.lower() if folds else name for name in names} for names in (query.writes, statement.databases))
+    told, read = {name.lower() if folds else name for name in query.writes}, set(statement.databases)
     if not read:
         raise FollowerError(f"{about} cannot be replayed: it names no database that it writes")
     if told and told != read:

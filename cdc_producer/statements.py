@@ -37,6 +37,8 @@ class Statements:
         self._resource = resource
         self._databases = databases
         self._facts = facts
+        #: whether the leader stores names in lower case, and takes them in any
+        self._folds = facts.lower_case_table_names != 0
 
     def read(self, event: BinlogEvent, *, in_block: bool) -> tuple[str, Operation] | None:
         """Return the key `uri` as JSON and the operation; None for a statement that is not replicated.
@@ -86,7 +88,7 @@ class Statements:
             statement = read_statement(query.sql, sql_mode, query.database, charset)
         except UnsupportedError as error:
             raise UnsupportedError(f"statement at {where}: {error}; {way_past(where)}") from None
-        takes, refusal = self._databases.takes_statement(statement, self._facts.lower_case_table_names != 0)
+        takes, refusal = self._databases.takes_statement(statement, self._folds)
         if refusal:
             raise UnsupportedError(f"statement at {where} ({shown_sql(query.sql)}) {refusal}; {way_past(where)}")
         return takes
@@ -117,7 +119,7 @@ class Statements:
                 f" of character set {charset}, and the leader logged names in utf8mb4 and the rest in that character"
                 f" set, so it cannot be read for certain; run it again from a utf8mb4 client; {way_past(where)}"
             )
-        return statement.databases if query.updated is None else query.updated
+        return statement.folded(self._folds).databases if query.updated is None else query.updated
 
     def _operation(self, query: QueryEvent, writes: tuple[str, ...]) -> tuple[str, Operation]:
         if self._facts.lower_case_table_names:
@@ -130,5 +132,5 @@ class Statements:
         # sqlglot is slow to load, and only those who route need it
         from shared.statements.touched import touched_tables
 
-        folds = self._facts.lower_case_table_names != 0
-        return touched_tables(query.sql, query.session.get("sql_mode", 0), query.database, self._charset(query), folds)
+        sql_mode = query.session.get("sql_mode", 0)
+        return touched_tables(query.sql, sql_mode, query.database, self._charset(query), self._folds)

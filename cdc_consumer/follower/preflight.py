@@ -40,6 +40,11 @@ class Facts:
         major, minor, patch = (int(part) for part in _VERSION.findall(self.version)[:3])
         return major * 10_000 + minor * 100 + patch
 
+    @property
+    def folds(self) -> bool:
+        """Tell whether the server takes names in any case of letters for the same."""
+        return self.lower_case_table_names != 0
+
 
 def inspect(connection: Connection, databases: DatabaseFilter, leaders_gtids: bool = True) -> Facts:
     """Look at the server; `leaders_gtids` asks for the leader's GTIDs where it has GTIDs.

@@ -43,6 +43,8 @@ CONTAINER_START_SECONDS = 180.0
 
 #: else half of a data directory that is copied again and again would be empty logs; a server makes its own
 SMALL_LOG = "--loose-innodb-redo-log-capacity=8M"
+#: how an option begins that a data directory is made with
+AT_FIRST = "--lower-case-table-names"
 
 #: the account everything here uses, also from outside a container
 ROOT_ACCOUNT = "CREATE USER root@'%'; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION; GRANT PROXY ON ''@'' TO root@'%';"
@@ -174,7 +176,7 @@ class NativeServer(MySQLServer):
         self.datadir = folder / "data"
         self.socket = self.datadir / "mysql.sock"
         folder.mkdir(parents=True)
-        shutil.copytree(_template(mysql), self.datadir)
+        shutil.copytree(_template(mysql, [each for each in options if each.startswith(AT_FIRST)]), self.datadir)
 
     def client(self, program: str) -> list[str]:
         address = [f"--host={self.host}", f"--port={self.port}", "--user=root"]
@@ -266,10 +268,10 @@ def _mysqld(mysql: MySQL, datadir: Path) -> list[str]:
     return [*mysql.command("mysqld"), "--no-defaults", *user, *mysql.options, *options]
 
 
-def _template(mysql: MySQL) -> Path:
-    """An initialised data directory to copy; making one takes seconds, once for each version."""
+def _template(mysql: MySQL, options: Sequence[str]) -> Path:
+    """An initialised data directory to copy; making one takes seconds, once for each version and such options."""
     cache = home()
-    template = cache / f"datadir-small-{re.sub('[^0-9A-Za-z.]', '-', mysql.version)}"
+    template = cache / f"datadir-small-{re.sub('[^0-9A-Za-z.]', '-', '-'.join([mysql.version, *options]))}"
     with locked(cache):
         if not template.exists():
             with tempfile.TemporaryDirectory(prefix="initialize-", dir=cache) as name:
@@ -280,6 +282,7 @@ def _template(mysql: MySQL) -> Path:
                     "--initialize-insecure",
                     f"--init-file={work}/init.sql",
                     SMALL_LOG,
+                    *options,
                 ]
                 child = Child(command, work / "log")
                 if child.wait(120) != 0:

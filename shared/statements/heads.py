@@ -66,8 +66,11 @@ class Statement:
 
     def folded(self, folds: bool) -> Statement:
         """Return the same with names as a server that `folds` them to lower case stores them."""
+        if not folds:
+            return self
         targets = tuple((database.lower(), name.lower()) for database, name in self.targets)
-        return replace(self, targets=targets) if folds else self
+        databases = tuple(dict.fromkeys(name.lower() for name in self.databases))
+        return replace(self, targets=targets, databases=databases)
 
 
 def read_statement(
