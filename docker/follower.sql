@@ -14,3 +14,5 @@ GRANT /*!80200 SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER, */ SYSTEM_USER ON *.*
 GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO 'fluvio'@'%';
 -- cdc-copy with method = "clone"
 GRANT CLONE_ADMIN ON *.* TO 'fluvio'@'%';
+-- the audit of a profile with exclude_dbs
+GRANT SHOW DATABASES ON *.* TO 'fluvio'@'%';

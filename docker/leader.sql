@@ -9,3 +9,5 @@ GRANT SHOW_ROUTINE ON *.* TO 'fluvio'@'%';
 GRANT ALL ON `flvDb`.* TO 'fluvio'@'%';
 -- cdc-copy with method = "clone"
 GRANT BACKUP_ADMIN ON *.* TO 'fluvio'@'%';
+-- the audit of a profile with exclude_dbs
+GRANT SHOW DATABASES ON *.* TO 'fluvio'@'%';

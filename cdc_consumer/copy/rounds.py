@@ -14,13 +14,13 @@ from datetime import datetime
 from functools import partial
 
 from cdc_consumer.copy import definitions, moment
+from cdc_consumer.copy.before.made import make_databases, refuse_others
 from cdc_consumer.copy.before.rights import refuse_followers_account, refuse_leaders_account
 from cdc_consumer.copy.before.servers import uses_gtids
 from cdc_consumer.copy.before.unmet import tell_unmet
 from cdc_consumer.copy.beside.scope import CopyScope
 from cdc_consumer.copy.copy_tables import CopyTables, altered
 from cdc_consumer.copy.disturbed import Disturbed, altered_since, table_begins
-from cdc_consumer.copy.made import make_databases, refuse_others
 from cdc_consumer.copy.moment import Ended
 from cdc_consumer.copy.profile import CopyProfile
 from cdc_consumer.copy.report.notes import CopyNotes

@@ -145,7 +145,7 @@ class _Joined:
 
 
 #: makes of each row a part of a statement that grows, or a statement of its own
-Written = Callable[[_Writer, Source], Iterator["str | RowStatement"]]
+_Written = Callable[[_Writer, Source], Iterator["str | RowStatement"]]
 
 
 class RowWriter:
@@ -201,7 +201,7 @@ class RowWriter:
             return False
         return rows.kind == "Delete" or not any(writer.zeros(after) for _, after in rows.rows)
 
-    def _mixed(self, writer: _Writer, source: Source, written: Written) -> Iterator[RowStatement]:
+    def _mixed(self, writer: _Writer, source: Source, written: _Written) -> Iterator[RowStatement]:
         """Join the rows that may be, and keep the others apart, in their order."""
         parts: list[str] = []
         first = 0
