@@ -142,7 +142,8 @@ class FollowerTables:
         if not columns:
             raise DivergedError(
                 f"table {database}.{name} does not exist on the follower; create it there as it was on the leader"
-                f" (all of them: run cdc-copy, if nothing has filled this follower yet), {WAY_PAST}"
+                " (run cdc-copy, if nothing has filled this follower yet, with --add for a database that joins a pair),"
+                f" {WAY_PAST}"
             )
         self._refuse_other_storage(where, f"{quote_name(database)}.{quote_name(name)}")
         self._refuse_triggers(database, name)

@@ -218,5 +218,5 @@ def test_messages_are_one_line(stage: Stage) -> None:
         stage.replay()
     assert causes(caught.value).startswith(
         f"sequence 0 (topic offset 0): table {stage.table} does not exist on the follower; create it there"
-        " as it was on the leader (all of them: run cdc-copy, if nothing has filled this follower yet), or leave"
+        " as it was on the leader (run cdc-copy, if nothing has filled this follower yet, with --add for a database that joins a pair), or leave"
     )
