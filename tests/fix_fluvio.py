@@ -9,7 +9,7 @@ import pytest
 from kit.fluvio_double import FluvioDouble
 
 from shared.profile import TopicSettings
-from shared.topic import fluvio_topic
+from shared.topic import fluvio_clerk
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
 
 
@@ -50,4 +50,4 @@ def reader(writer: FluvioWriter, topic: TopicSettings) -> Iterator[FluvioReader]
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fluvio_topic, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(fluvio_clerk, "ANSWER_SECONDS", 2.0)

@@ -11,7 +11,7 @@ from kit.topic import VALUES, numbered, read, sealed
 
 from shared.errors import OffsetGoneError, TopicError, TopicLinkError, TopicMissingError
 from shared.profile import TopicSettings
-from shared.topic import Record, fluvio_topic
+from shared.topic import Record, fluvio_clerk
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
 from shared.topic.fluvio_worker import STREAMS
 
@@ -68,7 +68,7 @@ def test_a_slow_link(double: FluvioDouble, writer: FluvioWriter, reader: FluvioR
 def test_a_batch_no_reply_can_hold(
     double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fluvio_topic, "STALL_SECONDS", (0.5, 0.5))
+    monkeypatch.setattr(fluvio_clerk, "STALL_SECONDS", (0.5, 0.5))
     writer.append(sealed([b"small"]))
     writer.append(sealed([bytes(5000)]))
     double.reply_bytes = 2000
@@ -108,7 +108,7 @@ def test_a_connection_that_breaks_while_reading(
 def test_a_stream_that_dies_without_a_word(
     double: FluvioDouble, writer: FluvioWriter, topic: TopicSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fluvio_topic, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(fluvio_clerk, "IDLE_SECONDS", 0.5)
     with closing(FluvioReader(topic)) as reader:
         writer.append(sealed(VALUES[:1]))
         assert read(reader, 1) == [Record(0, b"0")]
