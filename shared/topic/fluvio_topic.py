@@ -13,7 +13,7 @@ from shared.topic import fluvio_worker as worker
 from shared.topic.fluvio_clerk import DELETED, Clerk, FluvioTopic
 from shared.topic.fluvio_client import BATCH_BYTES, RECORD_OVERHEAD, REQUEST_OVERHEAD
 from shared.topic.fluvio_parts import Joiner, place, split
-from shared.topic.record import Record, Sealed, cut, frame, unframe
+from shared.topic.record import Record, Sealed, cut, frame, unframe, unseal
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +134,8 @@ class FluvioReader:
     def read(self, timeout: float) -> list[Record]:
         deadline = time.monotonic() + timeout
         try:
+            if self._sought and self._stream is None and (found := self._one()):
+                return [found]
             with self._topic.named_errors():
                 while True:
                     self._stream = self._stream or self._topic.start(self._next)
@@ -150,6 +152,24 @@ class FluvioReader:
             # frames already taken would be lost otherwise: the next stream starts behind what was returned
             self._stop_stream()
             raise
+
+    def _one(self) -> Record | None:
+        """The record at the offset sought, if the topic has it, in one piece, and gives it.
+
+        A search seeks again after each record, and every stream would be a process started for it.
+        """
+        offset = self._next
+        try:
+            if offset >= self._clerk.ask(worker.END)[0]:
+                return None
+            stored = self._clerk.at(offset)
+        except TopicLinkError:
+            return None  # a stream is more patient, and knows more of what is wrong
+        if place(offset, stored, self._topic.name) != (0, 1):
+            return None
+        found = unseal(offset, *stored, self._topic.name)
+        self._next, self._sought = offset + 1, False
+        return found
 
     def _records(self, frames: Sequence[worker.Frame]) -> list[Record]:
         """Those that are whole, up to one that is damaged, which is an error when it is the first."""

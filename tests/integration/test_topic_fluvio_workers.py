@@ -7,16 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 from kit.fluvio_double import FluvioDouble
 from kit.helpers import wait_until
 from kit.programs import ENVIRONMENT
-from kit.topic import VALUES, read, sealed
+from kit.topic import VALUES, numbered, read, sealed
 
-from shared.errors import TopicLinkError
+from shared.errors import RecordDamagedError, TopicLinkError
+from shared.helper_process import HelperProcess
 from shared.profile import TopicSettings
+from shared.topic import Record, Sealed
 from shared.topic.fluvio_topic import FluvioReader, FluvioWriter
 
 pytest_plugins = ["fix_fluvio"]
@@ -57,6 +60,42 @@ def test_a_worker_that_is_killed(writer: FluvioWriter, reader: FluvioReader) -> 
         writer.append(sealed(VALUES))
 
 
+def test_a_search_starts_no_process_for_each_record(
+    writer: FluvioWriter, reader: FluvioReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream is a process; what a search looks at is asked of the one that answers questions."""
+    writer.append(sealed([b"%d" % number for number in range(300)]))
+    started: list[HelperProcess] = []
+    monkeypatch.setattr(HelperProcess, "__init__", _noting(started))
+    for offset in (200, 17, 299, 0, 5):
+        reader.seek(offset)
+        assert reader.read(20.0) == [Record(offset, b"%d" % offset)]
+    assert not started
+    assert read(reader, 2)[:2] == [Record(6, b"6"), Record(7, b"7")]
+    assert len(started) == 1
+
+
+def _noting(started: list[HelperProcess]) -> Callable[[HelperProcess, str], None]:
+    start = HelperProcess.__init__
+
+    def noted(process: HelperProcess, module: str) -> None:
+        started.append(process)
+        start(process, module)
+
+    return noted
+
+
+def test_a_damaged_record_that_is_sought(double: FluvioDouble, writer: FluvioWriter, reader: FluvioReader) -> None:
+    """It is not passed over: each read comes to it again."""
+    writer.append([*sealed(VALUES[:1]), Sealed(b"altered", sealed(VALUES[:1])[0].key), *sealed(VALUES[2:])])
+    reader.seek(1)
+    for _ in range(2):
+        with pytest.raises(RecordDamagedError):
+            read(reader, 1)
+    reader.seek(2)
+    assert read(reader, 2) == numbered(VALUES[2:], 2)
+
+
 PROGRAM = """
 import sys, time
 from shared.profile import TopicSettings
@@ -65,7 +104,7 @@ from shared.topic.record import seal
 settings = TopicSettings("t-1", backend="fluvio", endpoint=sys.argv[1])
 writer, reader = FluvioWriter(settings), FluvioReader(settings)
 writer.append([seal(b"x")])
-while not reader.read(1): pass
+while reader._stream is None: reader.read(1)
 print(*(worker.process.pid for worker in (writer._clerk.worker, reader._clerk.worker, reader._stream)), flush=True)
 time.sleep(60)
 """
