@@ -68,8 +68,11 @@ class WrittenLane:
 class ReadLane:
     """Reads one topic beside the journal, up to what the marks tell of."""
 
-    def __init__(self, name: str, reader: TopicReader, sequence: int, journal: str) -> None:
-        """Begin with the first record behind `sequence`; `journal` is that of the topic's producer."""
+    def __init__(self, name: str, reader: TopicReader, sequence: int, journal: str, begin: int | None = None) -> None:
+        """Begin with the first record behind `sequence`; `journal` is that of the topic's producer.
+
+        `begin` is the offset it has, if that is known: `left` of the lane that was closed at this sequence.
+        """
         self.name = name
         self._reader = reader
         self._journal = journal
@@ -81,10 +84,17 @@ class ReadLane:
         #: of the last one that was met in it, of those before it too; -1 for none
         self._met = -1
         first = reader.first_offset()
-        walk = TopicWalk(f"topic {name}", reader)
+        if begin is None:
+            walk = TopicWalk(f"topic {name}", reader)
+            begin = first if sequence < 0 else walk.find(lambda entry: entry.sequence > sequence)
         #: offset of the first record that is told; the one in front tells only what that one must follow
-        self._begin = first if sequence < 0 else walk.find(lambda entry: entry.sequence > sequence)
-        reader.seek(max(first, self._begin - 1))
+        self._begin = self._next = begin
+        reader.seek(max(first, begin - 1))
+
+    @property
+    def left(self) -> int:
+        """Tell the offset of the first record that was not given out."""
+        return self._waiting[0][3].offset if self._waiting else self._next
 
     def until(self, sequence: int) -> list[LaneEntry]:
         """Return its records up to this sequence, of which it holds one. Raises TopicError when it does not."""
@@ -113,6 +123,7 @@ class ReadLane:
 
     def _take(self, record: Record, where: str) -> None:
         """Let a record wait that stands in its place; raise TopicError where that is not what its route says."""
+        self._next = max(self._next, record.offset + 1)
         head = head_of(record.value, where)
         closing = closing_of(record, where) if head.heartbeat else None
         # a repeat says nothing, but for a closing, which has the sequence of an operation that may be here too

@@ -50,6 +50,8 @@ class MergedReader:
         for lane in self._lanes.values():
             lane.close()
         self._lanes = {}
+        #: where those that had to be closed go on, by their names: to search for it costs more than to open them
+        self._left: dict[str, int] = {}
         #: offset in the journal before which heartbeats belong to what stands before the sequence sought
         self._fresh = 0
         #: sequence up to which all was given out, and of the journal's last operation
@@ -222,8 +224,10 @@ class MergedReader:
         lane = self._lanes.pop(name, None)
         if lane is None:
             while len(self._lanes) >= self._most_open:
-                self._lanes.pop(next(iter(self._lanes))).close()
-            lane = ReadLane(name, self._readers(name), self._told, self.name)
+                oldest = self._lanes.pop(next(iter(self._lanes)))
+                self._left[oldest.name] = oldest.left
+                oldest.close()
+            lane = ReadLane(name, self._readers(name), self._told, self.name, self._left.get(name))
         self._lanes[name] = lane  # the last one used stands last
         return lane
 

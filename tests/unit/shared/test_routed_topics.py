@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.routed_history import EVERYWHERE, TABLES, Made, history, iter_all, open_merged, open_writer, publish, read_all
-from kit.topics_in_memory import KilledError, MemoryTopics
+from kit.topics_in_memory import KilledError, MemoryReader, MemoryTopics
 
 from shared.errors import TopicError
 from shared.topic.marks import head_of, route_of, routed
+from shared.topic.merged import MergedReader
 from shared.topic.record import seal
 from shared.topic.walk import TopicWalk
 
@@ -119,3 +120,28 @@ def test_a_topic_that_had_no_routes_gets_them() -> None:
     publish(topics, made, Random(2))
     assert [step.event.sequence for step in read_all(open_merged(topics))] == list(range(len(made)))
     assert [step.event.sequence for step in read_all(open_merged(topics, ["c"]))] == [0, 1, 2, 4]
+
+
+def test_a_topic_that_had_to_be_closed_goes_on_where_it_was() -> None:
+    """With more topics in use than stay open, a search for the place at each opening would cost most of the time."""
+    made, topics = history([[("a",), ("b",), ("b2",), ("c",)]] * 40), MemoryTopics()
+    publish(topics, made, Random(1), beats=False)
+    sought: list[str] = []
+
+    class Noting(MemoryReader):
+        def seek(self, offset: int) -> None:
+            sought.append(self._name)
+            super().seek(offset)
+
+    opened: list[str] = []
+
+    def reader(name: str) -> MemoryReader:
+        opened.append(name)
+        return Noting(topics, name)
+
+    merged = MergedReader("main", None, reader, 2)
+    assert [step.event.sequence for step in read_all(merged)] == list(range(len(made)))
+    again = [name for name in opened if name != "main"]
+    assert len(again) > 60
+    searched = [name for name in sought if name != "main"]
+    assert len(searched) < len(again) + 40, "each topic is searched in once"
