@@ -106,8 +106,12 @@ def test_an_idle_link_is_not_dead(replicate: Replicate, leader: Server, follower
 def test_l9_another_producer_of_the_same_name(
     replicate: Replicate, leader: Server, follower: Server, database: str
 ) -> None:
-    """On another machine with a topic of its own: the leader keeps the newer, and the older says so."""
-    first, second = (replicate(leader, follower, [database], name=name) for name in ("first", "second"))
+    """On another machine, with a file of its own or the same topic of a cluster: the leader keeps the newer, and the
+    older says so.
+    """
+    first = replicate(leader, follower, [database], name="first")
+    same = {"topic": {"name": first.topic.name}}
+    second = replicate(leader, follower, [database], name="second", producer=same, consumer=same)
     first.producer.start()
     wait_until(lambda: leader.execute(DUMPS), "the first is connected")
     second.producer.start()
@@ -241,7 +245,8 @@ def test_a_first_login_elsewhere_needs_a_verified_server_or_the_word(
             databases = {"database": {**producer, **host}, **more}, {"database": {**consumer, **host}, **more}
             return replicate(leader, follower, [database], name=name, producer=databases[0], consumer=databases[1])
 
-        plain, told = profiles("plain", {}), profiles("told", trusted)
+        plain = profiles("plain", {})
+        told = profiles("told", {**trusted, "topic": {"name": plain.topic.name}})
         plain.play(f"CREATE DATABASE {database}")
         assert_refused(plain.produce(), "asks for the password itself", "tls.send_password_unverified = true")
         told.replicate()
