@@ -153,16 +153,19 @@ def killed(clone: Copying, target: str, when: str, count: int) -> None:
 def test_a_follower_that_is_killed_while_it_is_cloned(copies: Copies, own_server: StartServer, database: str) -> None:
     """What it had is gone, which the consumer is told; the copy begins anew by itself."""
     copy = made(copies, own_server, database)
+    # files of so few rows would be there before anybody sees it
+    copy.leader.execute(f"CREATE TABLE {database}.large (id INT) AUTOEXTEND_SIZE = 512M")
     copy.follower.execute(
         f"SET GLOBAL clone_max_data_bandwidth = {SLOW}", "SET GLOBAL clone_autotune_concurrency = OFF",
         "SET GLOBAL clone_max_concurrency = 1",
     )  # fmt: skip
     copy.program.start()
     copying = "SELECT COUNT(*) FROM performance_schema.clone_progress WHERE STAGE = 'FILE COPY' AND DATA > 0"
-    wait_until(lambda: copy.follower.value(copying), "files are copied", alive=[copy.program])
+    wait_until(lambda: copy.follower.value(copying), "files are copied", alive=[copy.program], pause=0.001)
     assert isinstance(copy.follower, MySQLServer)
     copy.follower.kill()
     copy.program.kill()
+    copy.leader.execute(f"DROP TABLE {database}.large")
     copy.follower.start()
     refused = copy.replication.consume()
     assert refused.returncode == 1 and "run cdc-copy again" in refused.stderr, refused.stderr
