@@ -74,8 +74,8 @@ def open_writer(settings: TopicSettings) -> TopicWriter:
     """Open the topic for appending, with all to which it has routes; it is created when missing."""
     if settings.routes is None:
         return _open_unrouted_writer(settings)
+    from shared.topic.marks import Routes
     from shared.topic.routed import RoutedWriter
-    from shared.topic.routes import Routes
 
     routes, most = Routes(settings.name, settings.routes), MOST_OPEN[settings.backend]
     writers = partial(_open_one_writer, settings)

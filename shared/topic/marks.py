@@ -1,4 +1,4 @@
-"""Defines what a routed topic holds beside the events: how each follows the one before it, and what was written where.
+"""Defines which topic an event goes to, and what such a topic holds beside it: what follows what, and where it is.
 
 A producer with routes writes several topics, and one sequence spans them. The default topic is the journal: when all
 that was appended at once is durable in every other topic, what belongs to the default topic is appended to it, and a
@@ -24,10 +24,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from shared.errors import TopicError
+from shared.filters import TablePatterns
+from shared.profile_table import topic_name
 from shared.topic.record import ALTERED_ADVICE, Record, Sealed, enclose, seal
 
 _CHARACTERS = rb'[^"\\]*(?:\\.[^"\\]*)*'
@@ -235,3 +237,23 @@ def _number(value: Any) -> int:
     if type(value) is not int or value < -1:
         raise ValueError("a number was expected")
     return value
+
+
+class Routes:
+    """Finds the topic of a table: that of the first pattern which is the table's, else the default one."""
+
+    def __init__(self, default: str, routes: Mapping[str, str]) -> None:
+        """`routes` maps patterns of `database.table` to templates."""
+        self.default = default
+        self._routes = [(TablePatterns([pattern]), template) for pattern, template in routes.items()]
+
+    def topic(self, database: str, table: str) -> str:
+        """Return the name of the table's topic."""
+        for pattern, template in self._routes:
+            if pattern.match(database, table):
+                return topic_name(template, database, table)
+        return self.default
+
+    def topics(self, tables: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the topics of some tables, each once; the default one for no table."""
+        return list(dict.fromkeys(self.topic(*table) for table in tables)) or [self.default]

@@ -19,6 +19,7 @@ from shared.topic.lanes import WrittenLane
 from shared.topic.marks import (
     Head,
     JournalMark,
+    Routes,
     closing_of,
     closing_record,
     head_of,
@@ -29,7 +30,6 @@ from shared.topic.marks import (
     route_of,
 )
 from shared.topic.record import ALTERED_ADVICE, enclose
-from shared.topic.routes import Routes
 from shared.topic.walk import backwards
 
 #: the journal's marks name all topics this often (seconds)

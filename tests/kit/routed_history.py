@@ -12,11 +12,10 @@ from kit.topics_in_memory import MemoryTopics
 from shared.decode import decode
 from shared.events import Draft, Heartbeat, Position, Query, Transaction, heartbeat_json, query_json, resource_uri
 from shared.topic import Sealed
-from shared.topic.marks import head_of
+from shared.topic.marks import Routes, head_of
 from shared.topic.merged import MergedReader
 from shared.topic.record import seal
 from shared.topic.routed import RoutedWriter
-from shared.topic.routes import Routes
 
 FILE = "binlog.000001"
 ROUTES = Routes("main", {"d.a": "{database}-{table}", "d.b*": "{table}_x", "d.c": "c"})

@@ -15,10 +15,9 @@ from shared.errors import TopicError
 from shared.profile import TopicSettings
 from shared.topic import open_reader
 from shared.topic import open_writer as open_topic
-from shared.topic.marks import head_of
+from shared.topic.marks import Routes, head_of
 from shared.topic.record import seal
 from shared.topic.routed import RoutedWriter
-from shared.topic.routes import Routes
 
 
 def test_a_profile_that_changed_within_a_batch_is_refused() -> None:
