@@ -99,7 +99,7 @@ class QueryReplay:
 
     def _takes_tables(self, reading: QueryReading) -> bool:
         """Tell whether the tables that a statement writes take part; true of one that writes none."""
-        takes, refusal = self._databases.takes_statement(reading.statement, self._facts.folds)
+        takes, refusal = self._databases.takes_statement(reading.statement)
         if refusal:
             raise FollowerError(
                 f"{reading.about} {refusal}; change the filters, {WAY_PAST} (with --instead FILE for a part of it)"

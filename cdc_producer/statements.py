@@ -13,7 +13,7 @@ from shared.errors import UnsupportedError
 from shared.events import Query, query_json, resource_uri
 from shared.filters import DatabaseFilter
 from shared.statements.create_table import empty_table, reaching_words
-from shared.statements.heads import read_statement, shown_sql
+from shared.statements.heads import Statement, read_statement, shown_sql
 from shared.statements.stored_text import in_one_charset
 from shared.statements.tokens import Unreadable
 from shared.values import UTF8_CHARSETS
@@ -79,16 +79,20 @@ class Statements:
     def _charset(self, query: QueryEvent) -> str:
         return self._facts.charsets[query.session.get("character_set_client", 255)].name
 
+    def _statement(self, query: QueryEvent) -> Statement:
+        """Read the text of a query, with names as the leader stores them. Raises UnsupportedError."""
+        sql_mode = query.session.get("sql_mode", 0)
+        return read_statement(query.sql, sql_mode, query.database, self._charset(query)).folded(self._folds)
+
     def _takes_tables(self, query: QueryEvent, where: str) -> bool:
         """Tell whether the tables that a statement writes take part; true of one that writes none."""
         if self._databases.whole_databases:
             return True
         try:
-            sql_mode, charset = query.session.get("sql_mode", 0), self._charset(query)
-            statement = read_statement(query.sql, sql_mode, query.database, charset)
+            statement = self._statement(query)
         except UnsupportedError as error:
             raise UnsupportedError(f"statement at {where}: {error}; {way_past(where)}") from None
-        takes, refusal = self._databases.takes_statement(statement, self._folds)
+        takes, refusal = self._databases.takes_statement(statement)
         if refusal:
             raise UnsupportedError(f"statement at {where} ({shown_sql(query.sql)}) {refusal}; {way_past(where)}")
         return takes
@@ -99,7 +103,7 @@ class Statements:
             return query.updated
         charset = self._charset(query)
         try:
-            statement = read_statement(query.sql, query.session.get("sql_mode", 0), query.database, charset)
+            statement = self._statement(query)
         except UnsupportedError as error:
             if query.updated is None:
                 raise UnsupportedError(f"statement at {where}: {error}; {way_past(where)}") from None
@@ -119,7 +123,7 @@ class Statements:
                 f" of character set {charset}, and the leader logged names in utf8mb4 and the rest in that character"
                 f" set, so it cannot be read for certain; run it again from a utf8mb4 client; {way_past(where)}"
             )
-        return statement.folded(self._folds).databases if query.updated is None else query.updated
+        return statement.databases if query.updated is None else query.updated
 
     def _operation(self, query: QueryEvent, writes: tuple[str, ...]) -> tuple[str, Operation]:
         if self._facts.lower_case_table_names:

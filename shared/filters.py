@@ -108,14 +108,13 @@ class DatabaseFilter:
             (inside if self.takes(database, table) else outside).append(f"{database}.{table}")
         return inside, outside
 
-    def takes_statement(self, statement: Statement, folds: bool) -> tuple[bool, str]:
+    def takes_statement(self, statement: Statement) -> tuple[bool, str]:
         """Tell whether the tables that a statement writes take part, and why it is refused, "" where it is not.
 
-        `folds` says that the server stores names in lower case. True of a statement that writes no table.
+        Its names are as the server stores them (`folded`). True of a statement that writes no table.
         """
         if self.whole_databases:
             return True, ""
-        statement = statement.folded(folds)
         if statement.drops_database:
             return False, "drops tables that the filter leaves out with those that it includes"
         inside, outside = self.split_tables(statement.tables)

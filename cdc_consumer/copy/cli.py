@@ -56,7 +56,7 @@ CLONE_ADMIN, SYSTEM_VARIABLES_ADMIN ON *.*; and the leader needs the follower's 
 then as they were at the follower's own position; a table that a statement has altered behind it is refused.
 
 --add DATABASE brings one more database to a pair that runs, in this order: name it in include_dbs of cdc-producer's
-profile and restart that; let cdc-consumer run as it is for some seconds, and stop it; run this, with the database
+profile and restart that; let cdc-consumer run as it is for a dozen seconds, and stop it; run this, with the database
 in its [filters] too; name it in the consumer's profile, and start it.
 
 On a cluster: spark-submit --master spark://host:7077 cdc_consumer/copy/job.py PROFILE
