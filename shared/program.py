@@ -15,6 +15,20 @@ from types import FrameType
 from shared.errors import CdcError, ProfileError, causes, printable
 from shared.start import STOP_SIGNALS
 
+#: how the profile of whoever reads both servers names them
+BOTH_SERVERS = """\
+  [leader]
+  host = "127.0.0.1"
+  port = 3080
+  user = "fluvio"
+  password_env = "CDC_LEADER_PASSWORD"
+  [follower]
+  host = "127.0.0.1"
+  port = 3090
+  user = "fluvio"
+  password_env = "CDC_FOLLOWER_PASSWORD"
+"""
+
 EXIT_STATUS = """exit status: 0 done or asked to stop, 1 a named error (one line on standard error), 2 usage or a bad
 profile, 3 a bug in this program (please report the traceback)"""
 

@@ -23,20 +23,10 @@ NAME = "cdc-copy"
 DESCRIPTION = """Fill an empty follower MySQL from a live leader, exactly, and end where cdc-consumer goes on. Tables
 with a key are read without a lock; killed at any instant, the same command goes on where it was."""
 
-EPILOG = """cdc-producer must run (in its profile: start = "copy"); cdc-consumer starts when the copy has ended, not
+EPILOG = f"""cdc-producer must run (in its profile: start = "copy"); cdc-consumer starts when the copy has ended, not
 before. A profile:
 
-  [leader]
-  host = "127.0.0.1"
-  port = 3080
-  user = "fluvio"
-  password_env = "CDC_LEADER_PASSWORD"
-  [follower]
-  host = "127.0.0.1"
-  port = 3090
-  user = "fluvio"
-  password_env = "CDC_FOLLOWER_PASSWORD"
-  [filters]
+{program.BOTH_SERVERS}  [filters]
   include_dbs = ["flvDb"]         # as in the consumer's profile
   [topic]
   name = "rust-mysql-cdc"

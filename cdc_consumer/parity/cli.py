@@ -26,19 +26,9 @@ DESCRIPTION = """Prove that a follower MySQL equals its leader while both are li
 the evidence, the part of the replication that failed, and the SQL that repairs it. Reads only: no lock, no write on
 either server, unless --repair asks for it."""
 
-EPILOG = """A profile:
+EPILOG = f"""A profile:
 
-  [leader]
-  host = "127.0.0.1"
-  port = 3080
-  user = "fluvio"
-  password_env = "CDC_LEADER_PASSWORD"
-  [follower]
-  host = "127.0.0.1"
-  port = 3090
-  user = "fluvio"
-  password_env = "CDC_FOLLOWER_PASSWORD"
-  [filters]
+{program.BOTH_SERVERS}  [filters]
   include_dbs = ["flvDb"]         # or exclude_dbs, as in the other profiles
   [topic]                         # tells which rows were written when, while the leader is busy
   name = "rust-mysql-cdc"
