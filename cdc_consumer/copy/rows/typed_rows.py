@@ -9,7 +9,7 @@ from cdc_consumer.copy.rows import documents, texts
 from cdc_consumer.copy.rows.documents import Document, DocumentFacts
 from cdc_consumer.parity.canonical import literal
 from cdc_consumer.parity.model import Key, Shape
-from cdc_consumer.parity.rows.ranges import Range, among, inside
+from cdc_consumer.parity.rows.ranges import Range, among, inside, key_literals
 from cdc_consumer.parity.servers.connection import Select
 from shared.errors import LeaderError
 from shared.mysql import quote_name
@@ -39,20 +39,16 @@ def typed_rows(shape: Shape, part: Range, select: Select) -> Iterator[list[Typed
     """Yield the rows of a range with documents that need more than their text, some at once."""
     size = " + ".join(f"IFNULL(LENGTH({quote_name(column.name)}), 0)" for column in texts.written(shape))
     where = " AND ".join([*inside(shape.key, part), documents.lossy(shape)])
-    found = select(f"SELECT {size}, {_key(shape)} FROM {shape.name.sql} WHERE {where}")
+    found = select(f"SELECT {size}, {key_literals(shape)} FROM {shape.name.sql} WHERE {where}")
     for keys in documents.together(((tuple(key), int(size)) for size, *key in found), ROWS_BYTES, MOST_ROWS):
         yield _read(shape, keys, select)
-
-
-def _key(shape: Shape) -> str:
-    return ", ".join(literal(shape.column(name)) for name in shape.key)
 
 
 def _read(shape: Shape, keys: Sequence[Key], select: Select) -> list[TypedRow]:
     own = texts.written(shape)
     shown = ", ".join(f"CAST({quote_name(c.name)} AS CHAR)" if c.data_type == "json" else literal(c) for c in own)
     rows, held = [], list[list[Document]]()
-    for found in select(f"SELECT {_key(shape)}, {shown} FROM {shape.name.sql} WHERE {among(shape.key, keys)}"):
+    for found in select(f"SELECT {key_literals(shape)}, {shown} FROM {shape.name.sql} WHERE {among(shape.key, keys)}"):
         key, values = tuple(found[: len(shape.key)]), found[len(shape.key) :]
         rows.append(dict(zip((column.name for column in own), values, strict=True)))
         held.append([Document.read(c.name, key, rows[-1][c.name]) for c in own if c.data_type == "json"])

@@ -61,6 +61,11 @@ def among(key: Sequence[str], keys: Sequence[Key]) -> str:
     return f"({', '.join(names)}) IN ({rows})"
 
 
+def key_literals(shape: Shape) -> str:
+    """Return the SQL of a row's key, as literals: what `among` and the bounds of a range are made of."""
+    return ", ".join(canonical.literal(shape.column(name)) for name in shape.key)
+
+
 class TableQueries:
     """The SELECTs on one table's rows; `where` narrows all of them."""
 
@@ -68,7 +73,7 @@ class TableQueries:
         self.shape = shape
         self._where = [f"({where})"] if where else []
         #: literals of what identifies a row
-        self._key = ", ".join(canonical.literal(shape.column(name)) for name in shape.key)
+        self._key = key_literals(shape)
         self._order = ", ".join(quote_name(name) for name in shape.key)
 
     def _select(self, what: str, predicates: Sequence[str], tail: str = "") -> str:
